@@ -290,11 +290,61 @@ fn throughput_unordered() {
 /// Participants keep what is delivered, and all of it arrives.
 #[test]
 fn throughput_of_samples_that_are_kept() {
-    for durability in ["transient-local", "transient"] {
+    for durability in ["transient-local", "transient", "persistent"] {
         let arguments = ["--durability", durability, "--samples", "2000"];
         let outcome = check_throughput(&arguments, 2000);
         assert_eq!(outcome["durability"], durability, "{outcome}");
     }
+}
+
+/// With `each`, one sync for each sample; with `batch`, no more.
+#[test]
+fn throughput_of_samples_that_are_logged() {
+    for (sync, is_each) in [("each", true), ("batch", false)] {
+        let arguments = ["--durability", "persistent", "--log-sync", sync];
+        let arguments = [&arguments[..], &["--samples", "500", "--size", "100"]].concat();
+        let outcome = check_throughput(&arguments, 500);
+        let logs = &outcome["logs"];
+        assert_eq!(logs["sync"], sync, "{outcome}");
+        positive(logs, "of_plain");
+        let per_log = logs["per_log"].as_array().expect("logs");
+        assert_eq!(per_log.len(), 2, "{outcome}");
+        for log in per_log {
+            assert_eq!(log["records"], 500, "{outcome}");
+            let syncs = log["syncs"].as_u64().expect("a count");
+            assert!((1..=500).contains(&syncs), "{outcome}");
+            assert!(!is_each || syncs == 500, "{outcome}");
+            let beside = log["beside_per_sample"].as_f64();
+            assert!((Some(1.0)..=Some(112.0)).contains(&beside), "{outcome}");
+        }
+    }
+}
+
+/// Members that only read stay until the one that writes has its acknowledgements.
+#[test]
+fn throughput_of_members_that_log() {
+    let members = ["--members", "3", "--senders", "1"];
+    let arguments = [
+        &members[..],
+        &["--durability", "persistent", "--samples", "300"],
+    ]
+    .concat();
+    let outcome = check_throughput(&arguments, 300);
+    let per_log = outcome["logs"]["per_log"].as_array().expect("logs");
+    let records: Vec<_> = per_log.iter().map(|log| &log["records"]).collect();
+    assert_eq!(records, [300, 300, 300], "{outcome}");
+}
+
+#[test]
+fn syncs_of_logs_that_are_not_there() {
+    let arguments = ["perf", "throughput", "--log-sync", "each"];
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(arguments)
+        .output()
+        .expect("spindle starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("--log-sync goes with"), "{said}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod lock;
 mod place;
 mod reader;
 
+pub use crate::history::LogCounters;
 pub use change::CompactReport;
 pub(crate) use change::now_ns;
 pub use lock::LogLock;

@@ -7,6 +7,7 @@ use spindle_dds_transport::{FabricCounters, StationTraffic};
 
 use crate::driver::Session;
 use crate::handle::Guid;
+use crate::history::{LogCounters, LogService};
 
 /// Another participant of the domain, and the path of samples to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Peer {
     pub encrypted: bool,
 }
 
-/// A snapshot of a participant's counters: of its engine and of the fabric below.
+/// A snapshot of a participant's counters: of its engine, of the fabric below, and of its logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParticipantCounters {
@@ -33,6 +34,8 @@ pub struct ParticipantCounters {
     pub station: StationTraffic,
     /// System calls of the streams (TCP) to participants of other hosts, and their bytes.
     pub streams: StreamCalls,
+    /// What it has written to logs.
+    pub logs: LogCounters,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// How often a doorbell woke a thread that sleeps for the participant, and its first step
@@ -44,12 +47,13 @@ pub struct ParticipantCounters {
 }
 
 impl ParticipantCounters {
-    pub(super) fn of(session: &Session) -> Self {
+    pub(super) fn of(session: &Session, logs: &LogService) -> Self {
         Self {
             engine: session.handle().counters(),
             fabric: session.handle().traffic(),
             station: session.control_queue().station_traffic(),
             streams: session.control_queue().stream_calls(),
+            logs: logs.counters(),
             wake_ups: session.wake_ups(),
             wakes_without_work: session.wakes_without_work(),
             view: session.control_queue().view().map_or(0, |view| view.id),

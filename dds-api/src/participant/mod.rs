@@ -576,12 +576,13 @@ impl DomainParticipant {
         Ok(self.core.group_status.membership())
     }
 
-    /// The counters of the engine and the fabric.
+    /// The counters of the engine, the fabric, and the logs.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn counters(&self) -> Result<ParticipantCounters> {
-        Ok(ParticipantCounters::of(&*self.core.ready()?))
+        let session = self.core.ready()?;
+        Ok(ParticipantCounters::of(&session, &self.core.logs))
     }
 }
 

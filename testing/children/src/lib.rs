@@ -10,6 +10,7 @@
 mod answer;
 mod children;
 mod failures;
+pub mod netns;
 mod workers;
 
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! Several hosts on one machine: addresses of this host, for each of which some of the
-//! processes have a directory of their own to meet in.
+//! Several hosts on one machine: addresses of this host, or network namespaces, for each of which some of
+//! the processes have a directory of their own to meet in.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use spindle_dds_children::netns::{Network, enter_by_path};
 
 use crate::Failure;
 
@@ -22,6 +23,8 @@ pub(crate) struct Host {
     pub(crate) contact: String,
     /// The RDMA device.
     pub(crate) device: Option<String>,
+    /// The path of its network namespace; `None` if it is an address of this host.
+    pub(crate) namespace: Option<PathBuf>,
 }
 
 impl Host {
@@ -43,20 +46,56 @@ impl Host {
         };
         let port = free_port(first)?;
         let host = |(index, &address): (usize, &IpAddr)| {
-            let directory = below.join(format!("host-{index}"));
-            DirBuilder::new().mode(0o700).create(&directory)?;
-            // Once more, because the umask may have taken bits away.
-            std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
             Ok(Self {
-                directory,
-                listen: SocketAddr::new(address, port).to_string(),
-                contact: SocketAddr::new(first, port).to_string(),
                 device: devices.get(index).cloned(),
+                ..Self::new(below, index, [address, first], port)?
             })
         };
         addresses.iter().enumerate().map(host).collect()
     }
+
+    /// The hosts of a network of namespaces, as long as it is there.
+    pub(crate) fn in_namespaces(network: &Network, below: &Path) -> Result<Vec<Self>, Failure> {
+        let hosts = network.hosts();
+        let Some(&(first, _)) = hosts.first() else {
+            return Ok(Vec::new());
+        };
+        let host = |(index, (address, namespace))| {
+            Ok(Self {
+                namespace: Some(namespace),
+                ..Self::new(below, index, [address, first], PORT)?
+            })
+        };
+        hosts.into_iter().enumerate().map(host).collect()
+    }
+
+    fn new(
+        below: &Path,
+        index: usize,
+        [address, first]: [IpAddr; 2],
+        port: u16,
+    ) -> Result<Self, Failure> {
+        let directory = below.join(format!("host-{index}"));
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        // Once more, because the umask may have taken bits away.
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        Ok(Self {
+            directory,
+            listen: SocketAddr::new(address, port).to_string(),
+            contact: SocketAddr::new(first, port).to_string(),
+            device: None,
+            namespace: None,
+        })
+    }
+
+    /// Moves the calling thread, and those that it starts, to this host.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        self.namespace.as_deref().map_or(Ok(()), enter_by_path)
+    }
 }
+
+/// Free in a new namespace.
+const PORT: u16 = 7400;
 
 fn free_port(address: IpAddr) -> Result<u16, Failure> {
     let bound = TcpListener::bind((address, 0)).and_then(|it| it.local_addr());

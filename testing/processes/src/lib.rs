@@ -108,6 +108,8 @@ enum Failure {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
+    Network(#[from] spindle_dds_children::netns::NetworkError),
+    #[error(transparent)]
     Workers(#[from] spindle_dds_children::WorkersError),
     #[error("{0}")]
     Run(String),

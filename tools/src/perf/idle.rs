@@ -121,6 +121,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         writers: options.participants as i32,
         level: Level::Atomic,
         durability: Durability::Volatile,
+        log_sync: None,
         doorbell,
         wait: Wait::Balanced,
         prefault: false,

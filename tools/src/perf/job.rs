@@ -7,6 +7,7 @@ use spindle_dds::{PeerPath, StreamCalls};
 
 use super::figures::{Counts, Latencies};
 use super::idle;
+use super::logs::LogReport;
 use super::options::{Doorbell, Durability, Level, Wait};
 use super::place::Place;
 use super::scenario::Scenario;
@@ -32,6 +33,8 @@ pub(super) struct Job {
     pub(super) writers: i32,
     pub(super) level: Level,
     pub(super) durability: Durability,
+    /// `spindle.log.sync`; `None` for the product's default.
+    pub(super) log_sync: Option<String>,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
     pub(super) prefault: bool,
@@ -64,6 +67,13 @@ pub(super) struct Job {
     pub(super) silent: u32,
     /// Idle time that is measured.
     pub(super) idle_ns: u64,
+}
+
+impl Job {
+    /// `spindle.log.sync`.
+    pub(super) fn log_sync(&self) -> &str {
+        self.log_sync.as_deref().unwrap_or("batch")
+    }
 }
 
 /// The part of a worker in the measurement, with its index.
@@ -101,6 +111,11 @@ pub(super) struct Report {
     pub(super) retries: u64,
     /// From the first measured sample to the last.
     pub(super) elapsed_ns: u64,
+    /// From the first sample of a writer until all are acknowledged, if they are logged: then they are on
+    /// disk.
+    pub(super) on_disk_ns: u64,
+    /// The participant's log.
+    pub(super) log: Option<LogReport>,
     /// Processor time from the first view to the end.
     pub(super) cpu_ns: u64,
     /// Voluntary context switches of its threads in that time.

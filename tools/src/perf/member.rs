@@ -1,8 +1,5 @@
 //! A member: sends its samples, unless it only reads, and takes the samples of all members.
 
-use std::fs::{DirBuilder, File};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,12 +8,14 @@ use spindle_dds::{DataReader, DataWriter, DomainParticipant, Publisher};
 use super::figures::Counts;
 use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
+use super::logs::LogReport;
+use super::options::Durability;
 use super::perf::Probe;
 use super::reader::Log;
 use super::scenario::Last;
 use super::usage::Usage;
 use super::writer::Sender;
-use super::{Failure, clock, participant};
+use super::{Failure, clock, participant, rendezvous};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let participant = participant::disabled(job)?;
@@ -35,7 +34,8 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
     let usage = Usage::begin(job, &participant)?;
-    start_line(job, index)?;
+    // A sample before all have begun to count would be missing in their figures.
+    rendezvous::wait(job, "counting")?;
     if let Last::SilentNs(_) = job.scenario.last {
         // Without nulls, a silent writer that is first in the order blocks the others' samples
         // until it is deleted: the clock has to run before.
@@ -49,33 +49,22 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     };
     let explained = |failure| participant::explained(&participant, failure);
     let mut written = member.send(writers).map_err(explained)?;
-    // A member that has received all samples may leave: the others receive them without it.
+    // A member that has received all samples may leave: the others receive them without it. But logs that
+    // are too few acknowledge nothing.
     member.wait(&readers).map_err(explained)?;
+    if job.durability == Durability::Persistent {
+        rendezvous::wait(job, "acknowledged")?;
+    }
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::peer_paths(&participant)?;
     let mut report = member.log().report();
     usage.end(job, &participant, &mut report)?;
     report.counts = written.counts.clone();
+    report.log = LogReport::of(job, &participant)?;
     written.idle_traffic = stay(job, &participant)?;
     report.written = sends.then(|| Box::new(written));
     participant.close()?;
     Ok(report)
-}
-
-/// Waits until all members have begun to count: a sample before that would be missing in their
-/// figures.
-fn start_line(job: &Job, index: u32) -> io::Result<()> {
-    let members = job.participants - u32::from(job.outsider.is_some());
-    let directory = job.directory.with_file_name(START_LINE);
-    DirBuilder::new()
-        .mode(0o700)
-        .recursive(true)
-        .create(&directory)?;
-    File::create(directory.join(index.to_string()))?;
-    while directory.read_dir()?.count() < members as usize {
-        std::thread::sleep(LOOK_AGAIN_AFTER);
-    }
-    Ok(())
 }
 
 struct Member<'a> {
@@ -149,7 +138,14 @@ impl Member<'_> {
                 }
                 Ok(sent)
             }
-            _ => Sender::new(self.job, index, writer).send_all(self.job),
+            _ => {
+                let mut sender = Sender::new(self.job, index, writer);
+                let mut sent = sender.send_all(self.job)?;
+                if self.job.durability == Durability::Persistent {
+                    sender.wait_until_received(&mut sent)?;
+                }
+                Ok(sent)
+            }
         }
     }
 
@@ -179,6 +175,7 @@ fn merged(sent: impl IntoIterator<Item = Report>) -> Report {
         samples: all.samples + one.samples,
         retries: all.retries + one.retries,
         elapsed_ns: all.elapsed_ns.max(one.elapsed_ns),
+        on_disk_ns: all.on_disk_ns.max(one.on_disk_ns),
         ..all
     })
 }
@@ -199,7 +196,5 @@ fn stay(job: &Job, participant: &DomainParticipant) -> Result<Traffic, Failure> 
 /// Time for the last samples after the silent member has deleted its writer.
 const REST_NS: u64 = 500_000_000;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// The directory of a run in which each member that counts has a file.
-const START_LINE: &str = "start-line";
 /// Once a second.
 const TAKE_EVERY: u32 = 500;

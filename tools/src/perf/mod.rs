@@ -11,6 +11,7 @@ mod fleet;
 mod idle;
 mod job;
 mod latency;
+mod logs;
 mod member;
 mod netns;
 mod options;
@@ -19,7 +20,9 @@ mod participant;
 mod payload;
 mod per_host;
 mod place;
+mod plain_log;
 mod reader;
+mod rendezvous;
 mod run_directory;
 mod scale;
 mod scenario;
@@ -32,10 +35,11 @@ mod writer;
 use std::io::{self, StdoutLock, Write};
 use std::process::ExitCode;
 
-use netns::{NetnsOptions, NetworkError};
+use netns::NetnsOptions;
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 use scale::ScaleOptions;
 use serde::Serialize;
+use spindle_dds_children::netns::NetworkError;
 
 spindle_dds::include_idl!("perf");
 

@@ -78,6 +78,10 @@ pub(crate) struct Common {
     /// DURABILITY of writers and readers: what participants keep of the samples.
     #[arg(long, value_enum, default_value_t = Durability::Volatile)]
     pub(crate) durability: Durability,
+    /// When logs are synced (`spindle.log.sync`): each, batch, or interval:<ms>. With --durability
+    /// persistent [default: the product's].
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) log_sync: Option<String>,
     /// Copy samples in and out instead of building and reading them in place.
     #[arg(long)]
     pub(crate) copy: bool,
@@ -302,6 +306,8 @@ pub(crate) enum Durability {
     TransientLocal,
     /// Each participant keeps the last sample, as DURABILITY_SERVICE says by default.
     Transient,
+    /// Each participant logs all samples, in a directory that is removed afterwards.
+    Persistent,
 }
 
 /// Values of the property `spindle.doorbell`.

@@ -15,7 +15,7 @@ use super::job::{Job, Role};
 use super::options::{Durability, Level};
 use super::perf::Probe;
 use super::reader::{Log, Taker};
-use super::{Failure, outsider};
+use super::{Failure, outsider, rendezvous};
 
 /// A disabled participant, and the measured topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -62,6 +62,15 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     });
     let properties = job.without.iter().filter_map(|it| engine_switch(it));
     let builder = properties.fold(builder, |builder, name| builder.property(&name, "false"));
+    let builder = match job.durability {
+        Durability::Persistent => {
+            let own = format!("log-{}", job.role.to_string().replace(' ', "-"));
+            let own = job.directory.join(own);
+            let builder = builder.property("spindle.log.directory", &own.to_string_lossy());
+            builder.property("spindle.log.sync", job.log_sync())
+        }
+        _ => builder,
+    };
     let sizes = [
         ("spindle.ring.messages", job.ring_messages.map(u64::from)),
         ("spindle.ring.bytes", job.ring_bytes),
@@ -175,8 +184,24 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
     while participant.discovered_participants()?.len() < others {
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
+    if job.durability == Durability::Persistent && job.role != Role::Outsider {
+        wait_for_logs(job, participant)?;
+    }
     std::thread::sleep(std::time::Duration::from_nanos(job.scenario.settle_ns));
     Ok(())
+}
+
+/// Blocks until all logs of all participants count: one that comes later catches up first, and is not
+/// waited for.
+fn wait_for_logs(job: &Job, participant: &DomainParticipant) -> Result<(), Failure> {
+    loop {
+        let logs = participant.counters()?.logs;
+        if logs.ready == logs.logs {
+            break;
+        }
+        std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
+    }
+    Ok(rendezvous::wait(job, "logs")?)
 }
 
 /// A failure of a participant that has lost its group, which explains gaps in what it has taken.
@@ -299,6 +324,7 @@ fn durability(durability: Durability) -> DurabilityKind {
         Durability::Volatile => DurabilityKind::Volatile,
         Durability::TransientLocal => DurabilityKind::TransientLocal,
         Durability::Transient => DurabilityKind::Transient,
+        Durability::Persistent => DurabilityKind::Persistent,
     }
 }
 

@@ -7,6 +7,7 @@ use spindle_dds::{DataReader, DataReaderListener, SubscriptionMatchedStatus};
 
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
+use super::logs::LogReport;
 use super::perf::Probe;
 use super::scenario::Scenario;
 use super::usage::Usage;
@@ -33,6 +34,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     usage.end(job, &participant, &mut report)?;
     report.counts = Counts::from(&participant.counters()?);
+    report.log = LogReport::of(job, &participant)?;
     participant.close()?;
     Ok(report)
 }

@@ -9,8 +9,9 @@ use spindle_dds::{PeerPath, RDMA_BATCH_CLASSES};
 use super::bystander::{Bystander, beside};
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
+use super::logs::{LogReport, Logs};
 use super::netns::LinkShape;
-use super::options::{Common, ThroughputOptions};
+use super::options::{Common, Durability, ThroughputOptions};
 use super::per_host::PerHost;
 use super::place::Place;
 use super::scenario::{Last, Scenario};
@@ -71,6 +72,9 @@ pub(super) struct Outcome {
     /// What each host takes for a sample, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_host: Option<PerHost>,
+    /// What was logged, with `--durability persistent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logs: Option<Logs>,
     per_reader: Vec<OfReader>,
     per_writer: Vec<OfWriter>,
 }
@@ -161,10 +165,19 @@ pub(super) fn measure(options: &ThroughputOptions) -> Result<Outcome, Failure> {
         }
         None => readers.split_off(common.readers as usize),
     };
+    // A member's log is that of its reader.
+    let others = writers.iter().filter(|_| options.members.is_none());
+    let logs: Vec<LogReport> = readers
+        .iter()
+        .chain(others)
+        .filter_map(|it| it.log)
+        .collect();
+    let logs = Logs::measure(&job, &logs, &writers)?;
     Ok(Outcome {
         members: options.members,
         bystander,
         per_host,
+        logs,
         ..Outcome::of(common, &job, &readers, &writers)?
     })
 }
@@ -227,6 +240,7 @@ pub(super) fn job(
         writers: common.writers as i32,
         level: common.level,
         durability: common.durability,
+        log_sync: log_sync(common)?,
         doorbell: tuning.doorbell,
         wait: tuning.wait,
         prefault: tuning.prefault,
@@ -247,6 +261,14 @@ pub(super) fn job(
         silent: 0,
         idle_ns: 0,
     })
+}
+
+fn log_sync(common: &Common) -> Result<Option<String>, Failure> {
+    if common.log_sync.is_some() && common.durability != Durability::Persistent {
+        let text = "--log-sync goes with --durability persistent";
+        return Err(Failure::Workers(text.to_owned()));
+    }
+    Ok(common.log_sync.clone())
 }
 
 impl CpuSeconds {
@@ -343,6 +365,7 @@ impl Outcome {
             cpu_seconds: CpuSeconds::of(readers, writers),
             voluntary_switches: Switches::of(readers, writers),
             per_host: None,
+            logs: None,
             per_writer: writers
                 .iter()
                 .map(|report| OfWriter {
@@ -425,6 +448,9 @@ impl Outcome {
         self.print_scenario(out)?;
         if let Some(per_host) = &self.per_host {
             per_host.print(self.links.as_ref(), out)?;
+        }
+        if let Some(logs) = &self.logs {
+            logs.print(out)?;
         }
         if self.lost + self.retries > 0 {
             writeln!(out)?;

@@ -6,9 +6,9 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds::{DomainParticipant, StreamCalls};
+use spindle_dds_children::netns::LINK;
 
 use super::job::{Job, Report};
-use super::netns::LINK;
 use super::{Failure, clock};
 
 /// Counts at the begin of a measurement.

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use spindle_dds_children::netns::enter_by_path;
 use spindle_dds_children::{Answer, die_with_parent};
 
 use super::job::{Job, Report, Role};
-use super::{Failure, idle, member, netns, outsider, reader, writer};
+use super::{Failure, idle, member, outsider, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     Answer::of(work(job)).print()
@@ -18,7 +19,7 @@ fn work(job: &str) -> Result<Report, Failure> {
     }
     if let Some(namespace) = job.place.as_ref().and_then(|it| it.namespace.as_ref()) {
         // The threads of the participant follow.
-        netns::enter_by_path(namespace)?;
+        enter_by_path(namespace)?;
     }
     match job.role {
         Role::Writer(index) => writer::run(&job, index),

@@ -4,6 +4,7 @@ use spindle_dds::{DataWriter, Duration, Error, Publisher};
 
 use super::figures::Counts;
 use super::job::{Job, Report};
+use super::logs::LogReport;
 use super::options::HEADER_BYTES;
 use super::participant::BLOCKING_S;
 use super::perf::Probe;
@@ -20,9 +21,10 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let usage = Usage::begin(job, &participant)?;
     let mut report = sender.send_all(job)?;
     // The counters then include everything. Returns at once for BEST_EFFORT.
-    sender.wait_until_received()?;
+    sender.wait_until_received(&mut report)?;
     usage.end(job, &participant, &mut report)?;
     report.counts = Counts::from(&participant.counters()?);
+    report.log = LogReport::of(job, &participant)?;
     report.peers = participant::peer_paths(&participant)?;
     participant.close()?;
     Ok(report)
@@ -81,10 +83,14 @@ impl Sender {
         })
     }
 
-    /// Waits until all matched readers have received the samples, if the writer is RELIABLE.
-    fn wait_until_received(&self) -> Result<(), Failure> {
+    /// Waits until all matched readers have received the samples, if the writer is RELIABLE. Samples that
+    /// are logged are on disk then.
+    pub(super) fn wait_until_received(&self, report: &mut Report) -> Result<(), Failure> {
         let longest = Duration::from_secs(BLOCKING_S);
-        Ok(self.writer.wait_for_acknowledgments(longest)?)
+        let begun_ns = clock::monotonic_ns();
+        self.writer.wait_for_acknowledgments(longest)?;
+        report.on_disk_ns = report.elapsed_ns + (clock::monotonic_ns() - begun_ns);
+        Ok(())
     }
 
     /// Deletes the writer, which has nothing more to send.

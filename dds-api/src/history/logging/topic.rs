@@ -1,12 +1,13 @@
 //! The log of one topic at this participant.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
-use spindle_dds_core::storage::{LogId, LogKeeper, SyncMode};
+use spindle_dds_core::storage::{LogEnd, LogId, LogKeeper, SyncMode};
 use spindle_dds_core::{Held, SubgroupId, TopicKey};
 
+use super::counters::SharedCounters;
 use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
@@ -39,7 +40,12 @@ pub(crate) struct LoggedTopic {
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
     pub(super) sample_type: SampleType,
+    /// Where its files are.
+    pub(super) path: PathBuf,
     keeper: Mutex<Keeper>,
+    /// What the log was when the thread told others of it last, or later. Its lock is held for moments.
+    end: Mutex<LogEnd>,
+    pub(super) counters: SharedCounters,
 }
 
 impl std::fmt::Debug for LoggedTopic {
@@ -74,14 +80,42 @@ impl LoggedTopic {
                 "the end of the log was not written in full, and is cut off"
             );
         }
+        let mut keeper = LogKeeper::new(log, mode);
+        let end = keeper.log_end();
         Ok(Self {
             name: head.topic.clone(),
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
             sample_type: sample_type.clone(),
-            keeper: Mutex::new(LogKeeper::new(log, mode)),
+            path: place.path,
+            keeper: Mutex::new(keeper),
+            end: Mutex::new(end),
+            counters: SharedCounters::default(),
         })
+    }
+
+    /// Runs something while the log thread waits for the log: for tests.
+    pub(crate) fn stall<R>(&self, run: impl FnOnce() -> R) -> R {
+        let _keeper = self.keeper();
+        run()
+    }
+
+    /// What can be announced of the log to a group that does not know it. It does not wait for the disk.
+    pub(super) fn end(&self) -> LogEnd {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        LogEnd {
+            // That was so in another group.
+            follows: None,
+            as_of: 0,
+            ..end.clone()
+        }
+    }
+
+    /// Called by the log thread before it tells others anything that rests on what the log has now.
+    pub(super) fn publish_end(&self) {
+        let now = self.keeper().end();
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!   a round   all start on the logs of the round before; write, and say what is acknowledged;
-//!             are killed (SIGKILL) at a random moment, which may be before the logs are open
+//!             are killed (SIGKILL) at a random moment after the first acknowledgement, now and then of
+//!             their lives, which may be before the logs are open
 //!   then      each sample that was ever acknowledged is in two logs at least, and logs of one
 //!             generation begin with the same records
+//!   then      half of the logs take no samples, and say so; with one more they do
 //!   at last   they run until each log has all that was acknowledged
 //! ```
 //!
@@ -17,11 +19,13 @@ mod member;
 mod options;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::Serialize;
+use spindle_dds_children::netns::{LinkDiscipline, Network, NetworkError};
 use spindle_dds_children::{
     ChildEvent, Children, describe_failure, private_directory, this_program,
 };
@@ -32,6 +36,7 @@ use self::member::Line;
 pub(crate) use self::member::{Role, work};
 pub(crate) use self::options::Options;
 use crate::Failure;
+use crate::hosts::Host;
 use crate::soak::Draw;
 use crate::workers::{self, Job};
 
@@ -39,14 +44,32 @@ use crate::workers::{self, Job};
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     seed: u64,
+    /// Hosts; 0: the participants share memory.
+    hosts: usize,
+    /// Rounds in which something was acknowledged before the kill.
     rounds: u32,
-    /// Rounds in which nothing was acknowledged before the kill.
+    /// Those in which nothing was.
     rounds_without: u32,
     /// Samples that were acknowledged.
     acknowledged: u64,
+    /// The least of a round in which something was.
+    acknowledged_least: u64,
+    /// Longest milliseconds from the start of a round to its first acknowledgement.
+    first_ms_max: u64,
     /// Records of the longest log.
     records: usize,
+    /// So many of the logs took no samples, and with one more they did.
+    shut_with: u32,
     complaints: Vec<String>,
+}
+
+fn network(hosts: u32) -> Result<Network, NetworkError> {
+    let link = LinkDiscipline::default();
+    let mut network = Network::new(std::slice::from_ref(&link))?;
+    for _ in 0..hosts {
+        network.add_host(&link)?;
+    }
+    Ok(network)
 }
 
 /// A run under way.
@@ -57,11 +80,17 @@ struct Run<'a> {
     /// By writer: so many of its samples were acknowledged.
     acknowledged: BTreeMap<String, u64>,
     outcome: Outcome,
+    /// Why writes failed.
+    said: Vec<String>,
     directory: TempDir,
+    /// The hosts, if they are namespaces.
+    _network: Option<Network>,
 }
 
-/// How long the first and the last round may take.
+/// How long the first and the last round may take, and each until its first acknowledgement.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// One of so many rounds is not waited for until something is acknowledged.
+const EARLY_EVERY: usize = 8;
 /// From one look at the logs to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -79,8 +108,16 @@ impl<'a> Run<'a> {
         let role = workers::Role::Logged(Role { number: 0 });
         let directory = private_directory("spindle-logged-")?;
         let size = options.size as usize;
+        let network = options.netns.map(network).transpose()?;
+        let hosts = match &network {
+            None => options.fabric.hosts(directory.path())?,
+            Some(network) => Host::in_namespaces(network, directory.path())?,
+        };
+        let count = hosts.len();
         let job = Job {
             directory: directory.path().to_owned(),
+            hosts,
+            limit_ms: options.limit_ms,
             ..Job::new(role, options.participants as usize, 0.0, options.rate, size)?
         };
         Ok(Self {
@@ -88,11 +125,14 @@ impl<'a> Run<'a> {
             job,
             draw: Draw(options.seed),
             acknowledged: BTreeMap::new(),
+            said: Vec::new(),
             outcome: Outcome {
                 seed: options.seed,
+                hosts: count,
                 ..Outcome::default()
             },
             directory,
+            _network: network,
         })
     }
 
@@ -101,21 +141,84 @@ impl<'a> Run<'a> {
         self.until("all logs have a roster of all", |_, logs| {
             logs.len() == all && logs.iter().all(|log| log.roster == all)
         })?;
-        for _ in 0..self.options.rounds {
-            let before = self.outcome.acknowledged;
-            let mut children = self.start()?;
-            let round = self.draw.below(self.options.round_ms as usize) as u64;
-            self.follow(&mut children, Instant::now() + Duration::from_millis(round))?;
-            self.kill(children)?;
-            self.check()?;
-            self.outcome.rounds += 1;
-            self.outcome.rounds_without += u32::from(before == self.outcome.acknowledged);
+        while self.outcome.rounds < self.options.rounds {
+            self.round()?;
         }
+        self.open_by_majority()?;
         let acknowledged = self.outcome.acknowledged;
         self.until("all logs have all that was acknowledged", |run, logs| {
             let has_all = |log: &Log| run.lacking(log).is_none();
             run.outcome.acknowledged > acknowledged && logs.len() == all && logs.iter().all(has_all)
         })
+    }
+
+    /// Starts half of the participants: their writers are told that the logs are shut. With one more these
+    /// are open.
+    fn open_by_majority(&mut self) -> Result<(), Failure> {
+        let all = self.options.participants;
+        let half = all / 2;
+        let mut children = Children::default();
+        self.start_some(&mut children, 0..half)?;
+        let acknowledged = self.outcome.acknowledged;
+        let why = format!("{half} of {all} logs of its roster are there");
+        let deadline = Instant::now() + TIME_LIMIT;
+        self.said.clear();
+        while !self.said.iter().any(|text| text.contains(&why)) {
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
+            if Instant::now() >= deadline {
+                let said = self.said.join("; ");
+                return Err(Failure::Run(format!("no write said {why}, but: {said}")));
+            }
+        }
+        if self.outcome.acknowledged > acknowledged {
+            return Err(Failure::Run(format!("acknowledged with {why}")));
+        }
+        self.start_some(&mut children, half..half + 1)?;
+        while self.outcome.acknowledged == acknowledged {
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
+            if Instant::now() >= deadline {
+                let text = format!("{} of {all} logs do not open", half + 1);
+                return Err(Failure::Run(text));
+            }
+        }
+        self.kill(children, half + 1)?;
+        self.check()?;
+        self.outcome.shut_with = half;
+        Ok(())
+    }
+
+    fn round(&mut self) -> Result<(), Failure> {
+        let before = self.outcome.acknowledged;
+        let mut children = self.start()?;
+        if self.draw.below(EARLY_EVERY) > 0 {
+            let begun = Instant::now();
+            let has_any = |run: &Self| run.outcome.acknowledged > before;
+            if !self.follow(&mut children, begun + TIME_LIMIT, has_any)? {
+                let text = format!("nothing was acknowledged in {} s", TIME_LIMIT.as_secs());
+                return Err(Failure::Run(text));
+            }
+            let first_ms = begun.elapsed().as_millis() as u64;
+            self.outcome.first_ms_max = self.outcome.first_ms_max.max(first_ms);
+        }
+        let rest = Duration::from_millis(self.draw.below(self.options.round_ms as usize) as u64);
+        self.follow(&mut children, Instant::now() + rest, |_| false)?;
+        self.kill(children, self.options.participants)?;
+        self.check()?;
+        let outcome = &mut self.outcome;
+        match outcome.acknowledged - before {
+            0 => outcome.rounds_without += 1,
+            acknowledged => {
+                let is_first = outcome.rounds == 0;
+                let least = if is_first {
+                    u64::MAX
+                } else {
+                    outcome.acknowledged_least
+                };
+                outcome.acknowledged_least = least.min(acknowledged);
+                outcome.rounds += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Runs all until this holds, as the logs show, and kills them.
@@ -124,8 +227,8 @@ impl<'a> Run<'a> {
         loop {
             let mut children = self.start()?;
             // Logs that are written meanwhile are not looked at: each look ends the processes.
-            self.follow(&mut children, Instant::now() + LOOK_EVERY * 10)?;
-            self.kill(children)?;
+            self.follow(&mut children, Instant::now() + LOOK_EVERY * 10, |_| false)?;
+            self.kill(children, self.options.participants)?;
             let logs = self.check()?;
             if holds(self, &logs) {
                 return Ok(());
@@ -138,19 +241,32 @@ impl<'a> Run<'a> {
 
     fn start(&self) -> Result<Children, Failure> {
         let mut children = Children::default();
-        for number in 0..self.options.participants {
+        self.start_some(&mut children, 0..self.options.participants)?;
+        Ok(children)
+    }
+
+    fn start_some(&self, children: &mut Children, numbers: Range<u32>) -> Result<(), Failure> {
+        let hosts = &self.job.hosts;
+        for number in numbers {
+            let host = number as usize % hosts.len().max(1);
             let job = Job {
                 role: workers::Role::Logged(Role { number }),
+                host: hosts.get(host).cloned(),
                 ..self.job.clone()
             };
             let arguments = vec!["worker".into(), serde_json::to_string(&job)?.into()];
             children.start(this_program(arguments)?)?;
         }
-        Ok(children)
+        Ok(())
     }
 
-    /// Notes what the processes say until then.
-    fn follow(&mut self, children: &mut Children, until: Instant) -> Result<(), Failure> {
+    /// Notes what the processes say until then, or until this holds. Returns whether it does.
+    fn follow(
+        &mut self,
+        children: &mut Children,
+        until: Instant,
+        holds: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Failure> {
         while let Some((child, event)) = children.next_event(until) {
             match event {
                 ChildEvent::Line(line) => self.handle_line(child, &line)?,
@@ -161,8 +277,11 @@ impl<'a> Run<'a> {
                     return Err(Failure::Run(format!("participant {child}: {text}")));
                 }
             }
+            if holds(self) {
+                return Ok(true);
+            }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn handle_line(&mut self, child: usize, line: &str) -> Result<(), Failure> {
@@ -173,13 +292,18 @@ impl<'a> Run<'a> {
                 *known = samples;
                 Ok(())
             }
+            Line::Shut(why) => {
+                self.said.push(why);
+                self.said.dedup();
+                Ok(())
+            }
             Line::Failed(text) => Err(Failure::Run(format!("participant {child}: {text}"))),
         }
     }
 
     /// Kills all processes at once. What they have said before counts.
-    fn kill(&mut self, mut children: Children) -> Result<(), Failure> {
-        let all = self.options.participants as usize;
+    fn kill(&mut self, mut children: Children, all: u32) -> Result<(), Failure> {
+        let all = all as usize;
         for child in 0..all {
             children.signal(child, Signal::KILL)?;
         }
@@ -245,11 +369,14 @@ impl<'a> Run<'a> {
             println!("{}", serde_json::to_string(outcome)?);
         } else {
             println!(
-                "{} rounds ({} without an acknowledgement): {} samples acknowledged, {} records in the \
-                 longest log, seed {}",
+                "{} hosts, {} rounds (and {} without an acknowledgement): {} samples acknowledged, {} or more \
+                 in a round, the first after {} ms at most; {} records in the longest log, seed {}",
+                outcome.hosts.max(1),
                 outcome.rounds,
                 outcome.rounds_without,
                 outcome.acknowledged,
+                outcome.acknowledged_least,
+                outcome.first_ms_max,
                 outcome.records,
                 outcome.seed,
             );

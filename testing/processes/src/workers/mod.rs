@@ -25,6 +25,11 @@ pub(crate) fn work(job: &str) -> ExitCode {
         let text = "a worker is started by `processes` only";
         return Answer::of(Err::<(), _>(text)).print();
     }
+    if let Some(host) = &job.host
+        && let Err(error) = host.enter()
+    {
+        return Answer::of(Err::<(), _>(error)).print();
+    }
     match job.role {
         Role::Isolation(role) => Answer::of(isolation::work(&job, role)).print(),
         Role::Churn(role) => Answer::of(churn::work(&job, role)).print(),

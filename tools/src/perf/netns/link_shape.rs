@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use spindle_dds_children::netns::LinkDiscipline;
 
 use crate::perf::scenario::duration;
 
@@ -31,19 +32,18 @@ impl LinkShape {
         }
     }
 
-    /// Whether netem is needed.
-    pub(super) fn needs_netem(&self) -> bool {
-        self.delay_ns.is_some() || self.loss_percent.is_some()
-    }
-
-    /// Whether a link loses packets.
-    pub(super) fn loses(&self) -> bool {
-        self.loss_percent.is_some()
+    /// What a link of this shape is told.
+    pub(super) fn discipline(&self) -> LinkDiscipline {
+        LinkDiscipline {
+            words: self.words(),
+            is_unsegmented: self.loss_percent.is_some(),
+        }
     }
 
     /// The queueing discipline, as `tc` takes it; `None` if a link does nothing to packets.
-    pub(super) fn discipline(&self) -> Option<Vec<String>> {
-        let words = match (self.needs_netem(), self.rate_bits_per_s) {
+    fn words(&self) -> Option<String> {
+        let needs_netem = self.delay_ns.is_some() || self.loss_percent.is_some();
+        let words = match (needs_netem, self.rate_bits_per_s) {
             (false, None) => return None,
             // Part of more kernels than netem.
             (false, Some(rate)) => {
@@ -65,7 +65,7 @@ impl LinkShape {
                 words
             }
         };
-        Some(words.split(' ').map(str::to_owned).collect())
+        Some(words)
     }
 }
 
@@ -155,8 +155,7 @@ mod tests {
                 loss_percent: loss,
                 rate_bits_per_s: rate,
             };
-            let words = shape.discipline().map(|words| words.join(" "));
-            assert_eq!(words.as_deref(), expected);
+            assert_eq!(shape.words().as_deref(), expected);
         };
         check(None, None, None, None);
         let netem = "netem limit 100000 delay 500us loss 0.1% rate 1000000bit";

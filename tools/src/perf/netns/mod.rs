@@ -1,22 +1,15 @@
 //! `spindle perf netns`: throughput or latency between hosts that are network namespaces of this
 //! machine, over links that delay, lose and limit packets.
-//!
-//! The namespaces have no names. This process holds them by descriptors, and its workers enter
-//! them and end with it: so the kernel removes all of it, however the process ends.
 
 mod link_shape;
-mod namespace;
-mod network;
 
 use std::time::Duration;
 
 use clap::{Args, FromArgMatches, Subcommand};
 use indicatif::ProgressBar;
+use spindle_dds_children::netns::{Network, NetworkError};
 
 pub(crate) use self::link_shape::LinkShape;
-pub(super) use self::namespace::enter_by_path;
-use self::network::Network;
-pub(super) use self::network::{LINK, NetworkError};
 use super::options::{Fabric, Hosts, LatencyOptions, Namespaces, ThroughputOptions};
 use super::scenario::duration;
 use super::{Failure, latency, throughput};
@@ -98,9 +91,10 @@ fn network(options: &NetnsOptions, progress: &ProgressBar) -> Result<Network, Ne
     let outsider = options.outsider.map(LinkShape::delaying);
     let shapes = std::iter::repeat_n(options.shape, options.hosts as usize);
     let shapes: Vec<LinkShape> = shapes.chain(outsider).collect();
-    let mut network = Network::new(&shapes)?;
-    for shape in &shapes {
-        network.add_host(shape)?;
+    let links: Vec<_> = shapes.iter().map(LinkShape::discipline).collect();
+    let mut network = Network::new(&links)?;
+    for link in &links {
+        network.add_host(link)?;
         progress.inc(1);
     }
     Ok(network)

@@ -10,7 +10,7 @@ use crate::real::run::Run;
 use crate::report::{Axis, Claim, Subject, Verdict};
 use crate::systems::{Stage, panel};
 
-const LEVELS: [Level; 3] = [
+const LEVELS: [Level; 4] = [
     Level {
         name: UNORDERED,
         unordered: true,
@@ -25,6 +25,11 @@ const LEVELS: [Level; 3] = [
         name: "Volatile",
         unordered: false,
         durability: Some("transient"),
+    },
+    Level {
+        name: "Logged",
+        unordered: false,
+        durability: Some("persistent"),
     },
 ];
 const UNORDERED: &str = "Unordered";
@@ -65,7 +70,8 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
         notes: vec![
             "An Unordered sender that finds no room tries again. Volatile is DURABILITY TRANSIENT: \
              each member's history thread copies a message into memory, of which the last one \
-             stays, and its slot is free after that; also in the baseline, unlike in the paper's.",
+             stays, and its slot is free after that; also in the baseline, unlike in the paper's. Logged is PERSISTENT: each member's log thread writes, \
+             too, and syncs what has gathered; all logs are on one disk.",
         ],
         panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
         claims: claims_18,

@@ -46,7 +46,10 @@ impl Namespace {
 }
 
 /// Moves the calling thread, and those that it starts from now on, into the namespace at `path`.
-pub(in crate::perf) fn enter_by_path(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// There is no such namespace any more, or EPERM without CAP_SYS_ADMIN.
+pub fn enter_by_path(path: &Path) -> io::Result<()> {
     enter(&File::open(path)?)
 }
 

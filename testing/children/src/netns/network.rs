@@ -11,44 +11,58 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use super::link_shape::LinkShape;
+use super::LinkDiscipline;
 use super::namespace::Namespace;
 
 /// The hosts. The kernel removes them when this process has ended, or this is dropped and no
 /// process runs in them.
 #[derive(Debug)]
-pub(super) struct Network {
+pub struct Network {
     hub: Namespace,
     hosts: Vec<Namespace>,
 }
 
 /// Why there is no such network.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::perf) enum NetworkError {
+pub enum NetworkError {
+    /// EPERM.
     #[error("network namespaces take root: run it with sudo, or in a container with --privileged")]
     NotRoot,
+    /// The kernel is built without them.
     #[error(
         "this kernel has no network namespaces: it takes one built with CONFIG_NET_NS, as those of \
          all distributions are"
     )]
     NoNamespaces,
+    /// `ip` or `tc`.
     #[error("there is no program `{0}`: install iproute2 (Fedora: iproute, iproute-tc)")]
     NoProgram(&'static str),
+    /// The kernel, or a module of it, is not there.
     #[error(
         "this kernel cannot delay or lose packets: it has no netem. `modprobe sch_netem` loads it, \
          if the modules are installed (Debian: linux-image-amd64, Fedora: kernel-modules-extra); \
          without --delay and --loss it is not needed"
     )]
     NoNetem,
+    /// A command of `ip` or `tc` has failed.
     #[error("`{command}`: {said}")]
-    Command { command: String, said: String },
+    Command {
+        /// With its program.
+        command: String,
+        /// Its standard error.
+        said: String,
+    },
+    /// Something else.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Network {
-    /// A network without hosts, whose links can be shaped like these.
-    pub(super) fn new(shapes: &[LinkShape]) -> Result<Self, NetworkError> {
+    /// A network without hosts, whose links can have these disciplines.
+    ///
+    /// # Errors
+    /// The kernel cannot do it, or this process may not.
+    pub fn new(links: &[LinkDiscipline]) -> Result<Self, NetworkError> {
         let hub = namespace()?;
         run(
             &hub,
@@ -59,7 +73,7 @@ impl Network {
                 "link set bridge up",
             ],
         )?;
-        if shapes.iter().any(LinkShape::needs_netem) {
+        if links.iter().any(LinkDiscipline::needs_netem) {
             run(&hub, "tc", &["qdisc add dev lo root netem limit 1"])?;
         }
         Ok(Self {
@@ -68,8 +82,11 @@ impl Network {
         })
     }
 
-    /// Adds a host, which shapes what it sends.
-    pub(super) fn add_host(&mut self, shape: &LinkShape) -> Result<(), NetworkError> {
+    /// Adds a host with this link.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn add_host(&mut self, link: &LinkDiscipline) -> Result<(), NetworkError> {
         let host = namespace()?;
         let number = self.hosts.len();
         let (port, there) = (format!("port{}", number + 1), host.path());
@@ -85,13 +102,12 @@ impl Network {
             "link set lo up".to_owned(),
             format!("address add {}/24 dev {LINK}", address(number)),
         ];
-        if shape.loses() {
+        if link.is_unsegmented {
             links.push(format!("link set {LINK} gso_max_segs 1"));
         }
         links.push(format!("link set {LINK} up"));
         run(&host, "ip", &links)?;
-        if let Some(words) = shape.discipline() {
-            let words = words.join(" ");
+        if let Some(words) = &link.words {
             run(&host, "tc", &[format!("qdisc add dev {LINK} root {words}")])?;
         }
         self.hosts.push(host);
@@ -100,7 +116,7 @@ impl Network {
 
     /// The address of each host, and the path by which other processes enter it as long as this
     /// process lives.
-    pub(super) fn hosts(&self) -> Vec<(IpAddr, PathBuf)> {
+    pub fn hosts(&self) -> Vec<(IpAddr, PathBuf)> {
         let hosts = self.hosts.iter().enumerate();
         hosts
             .map(|(number, host)| (address(number), host.path()))
@@ -192,7 +208,7 @@ fn failure(program: &str, commands: &[impl AsRef<str>], said: &str) -> NetworkEr
 }
 
 /// The interface of each host.
-pub(in crate::perf) const LINK: &str = "net";
+pub const LINK: &str = "net";
 
 #[cfg(test)]
 mod tests {
