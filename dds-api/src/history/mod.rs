@@ -27,9 +27,9 @@ mod thread;
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
 pub use log_disk::LogDirectory;
+pub use logging::LogCounters;
 #[cfg(test)]
 pub(crate) use logging::LogTrouble;
-pub use logging::LogCounters;
 pub(crate) use logging::{
     HeldMessage, LOG_KINDS, LOG_NOTICE_KIND, LogChange, LogItem, LogMessage, LogNotice, LogPlace,
     LogService, LogTroubles, LogView, LoggedTopic, Troubled,

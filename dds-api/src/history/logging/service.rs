@@ -16,8 +16,8 @@ use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::changes::{LogChange, LogChanges};
-use super::notice::LogTroubles;
 use super::counters::LogCounters;
+use super::notice::LogTroubles;
 use super::packet::LogMessage;
 use super::thread::{Fill, Join, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
@@ -183,7 +183,8 @@ impl LogService {
         let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
         let is_asked = limits.is_some();
         let mode = mode(self.config.sync);
-        let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
+        let place = (subgroup, number, &topic.sample_type);
+        let opened = LoggedTopic::open(directory, (&head, is_asked), place, mode)?;
         self.start(state)?;
         let opened = Arc::new(opened);
         self.feed.push(LogItem::Opened(opened.clone()));
