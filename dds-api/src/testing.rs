@@ -250,6 +250,23 @@ pub fn loggers(participant: &DomainParticipant, topic: &str) -> Result<(usize, u
     Ok((group.map_or(0, |it| it.loggers.len()), base))
 }
 
+/// Runs something while the log of a topic stands still, as if its disk stalled.
+///
+/// # Errors
+/// ALREADY_DELETED; PRECONDITION_NOT_MET if the participant does not log the topic.
+pub fn stall_log<R>(
+    participant: &DomainParticipant,
+    topic: &str,
+    run: impl FnOnce() -> R,
+) -> Result<R> {
+    let core = &participant.core;
+    core.base.alive()?;
+    let logged = core.logs.topics().into_iter().find(|it| it.name == topic);
+    let logged = logged
+        .ok_or_else(|| Error::PreconditionNotMet(format!("topic {topic} is not logged here")))?;
+    Ok(logged.stall(run))
+}
+
 /// A made log has all below this position.
 ///
 /// # Errors

@@ -330,7 +330,7 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
             inconsistent: Mutex::default(),
             endpoints: AtomicUsize::new(0),
             found: AtomicUsize::new(0),
-            logs: Arc::default(),
+            logs: Arc::new(TopicLogs::new(&name, participant.logs.troubles().clone())),
         })?;
         // Before an endpoint of it exists: no status can have changed.
         if let Some(listener) = self.listener {

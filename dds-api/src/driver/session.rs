@@ -36,6 +36,7 @@ pub(crate) struct Session {
     handle: EngineHandle<Wire>,
     send_waiters: Arc<SendWaiters>,
     history: Arc<HistoryService>,
+    logs: Arc<LogService>,
     /// Heartbeat timeout: a member that is silent for longer is suspected.
     limit: Duration,
     /// The engine's time, in nanoseconds since the session began.
@@ -122,7 +123,7 @@ impl Session {
             group_status.clone(),
             notifier.clone(),
             control_queue.clone(),
-            (history.clone(), logs),
+            (history.clone(), logs.clone()),
         );
         let engine = Engine::new(sleep_segment, start.engine, sink);
         let handle = engine.handle();
@@ -140,6 +141,7 @@ impl Session {
         Arc::new(Self {
             send_waiters,
             history,
+            logs,
             limit: start.limit,
             clock: Clock::new(),
             handle,
@@ -177,6 +179,10 @@ impl Session {
 
     pub(crate) fn history(&self) -> &HistoryService {
         &self.history
+    }
+
+    pub(crate) fn logs(&self) -> &LogService {
+        &self.logs
     }
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {

@@ -79,6 +79,9 @@ pub(crate) struct NewTopic {
     pub(crate) topic: Arc<TopicHistory>,
     pub(crate) base: u64,
     pub(crate) donors: Vec<MemberId>,
+    /// It has kept the topic up to here, and what it has of TRANSIENT writers stays: the others are got from
+    /// logs.
+    pub(crate) keeps_unlogged: bool,
     /// The log of this participant, which has it; then no donor is asked.
     pub(crate) log: Option<LogFill>,
 }
@@ -108,6 +111,8 @@ pub(crate) struct NewTransfer {
     pub(crate) topic: String,
     pub(crate) port: Arc<ReaderPort<Wire>>,
     pub(crate) sources: Vec<(MemberId, Vec<[u8; 16]>)>,
+    /// Writers of the topic that do not match the reader: it wants nothing of them.
+    pub(crate) unmatched: Vec<[u8; 16]>,
 }
 
 impl Pin {

@@ -30,6 +30,8 @@ struct Transfer {
     /// Of each writer the sequence number after which the reader wants records; `None` before it has come
     /// to the transfer.
     after: Option<BTreeMap<[u8; 16], u64>>,
+    /// Writers of which it wants none.
+    unmatched: Vec<[u8; 16]>,
     /// Records for the reader.
     ready: VecDeque<Record>,
     /// What is to be sent, and waits for other transfers of that donor.
@@ -82,6 +84,7 @@ impl Getting {
             joiner,
             writers: writers.map(|(member, of)| (place(member), of)).collect(),
             after: None,
+            unmatched: new.unmatched,
             ready: VecDeque::new(),
             asks: VecDeque::new(),
             in_flight: BTreeMap::new(),
@@ -102,6 +105,7 @@ impl Getting {
             writers: donors.iter().map(|donor| (*donor, Vec::new())).collect(),
             joiner: Joiner::new([donors]),
             after: Some(BTreeMap::new()),
+            unmatched: Vec::new(),
             ready: VecDeque::new(),
             asks: VecDeque::new(),
             in_flight: BTreeMap::new(),
@@ -252,6 +256,9 @@ impl Transfer {
             && let Target::Reader(port) = &self.target
         {
             self.after = port.begin_history(id);
+            if let Some(after) = &mut self.after {
+                after.extend(self.unmatched.iter().map(|writer| (*writer, u64::MAX)));
+            }
         }
         if self.after.is_some() || is_late {
             self.asks.extend(self.joiner.asks());

@@ -1,6 +1,6 @@
 //! What is kept of a writer, or of a topic.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::{
@@ -26,6 +26,8 @@ struct State {
     history: SampleHistory,
     /// Of each writer, its last message.
     lasts: HashMap<[u8; 16], Cursor>,
+    /// TRANSIENT writers: no log has what they have written.
+    unlogged: HashSet<[u8; 16]>,
     /// While the history of a topic is got from another keeper.
     getting: Option<Getting>,
     /// How often it was begun to be got.
@@ -40,6 +42,8 @@ struct Getting {
     got: SampleHistory,
     /// The limits of the writers whose messages have come meanwhile.
     limits: HashMap<[u8; 16], HistoryLimits>,
+    /// What was kept of TRANSIENT writers stays, as it is got from logs.
+    keeps_unlogged: bool,
 }
 
 /// A writer whose messages are kept.
@@ -138,9 +142,9 @@ impl KeptHistory {
         self.state().is_attempt(attempt)
     }
 
-    /// The history of the topic is to be got from another keeper, or from its log. Returns the number of this
-    /// attempt.
-    pub(super) fn begin_getting(&self) -> u64 {
+    /// The history of the topic is to be got from another keeper, or from its log. `keeps_unlogged`: what was kept
+    /// of TRANSIENT writers stays. Returns the number of this attempt.
+    pub(super) fn begin_getting(&self, keeps_unlogged: bool) -> u64 {
         let mut state = self.state();
         let before = std::mem::take(&mut state.history);
         // What came of an earlier attempt is in what comes now.
@@ -152,6 +156,7 @@ impl KeptHistory {
             before,
             got,
             limits: HashMap::new(),
+            keeps_unlogged,
         });
         state.attempts += 1;
         state.attempts
@@ -173,6 +178,7 @@ impl KeptHistory {
             mut before,
             mut got,
             limits,
+            keeps_unlogged,
         }) = state.getting.take()
         else {
             return state.history.snapshot();
@@ -186,6 +192,9 @@ impl KeptHistory {
                 let instance = self.instance_of(record, &got);
                 got.put(instance, record.clone(), &UNLIMITED, now_ns);
             }
+        }
+        if keeps_unlogged && !knows_none {
+            got = self.with_unlogged(got, &mut before, &state.unlogged, now_ns);
         }
         for (writer, last) in lasts {
             got.note_last(*writer, *last);
@@ -205,6 +214,35 @@ impl KeptHistory {
         got.purge(now_ns);
         state.history = got;
         at_base
+    }
+
+    /// What was got, with what was kept before of TRANSIENT writers.
+    fn with_unlogged(
+        &self,
+        mut got: SampleHistory,
+        before: &mut SampleHistory,
+        unlogged: &HashSet<[u8; 16]>,
+        now_ns: u64,
+    ) -> SampleHistory {
+        let before = before.snapshot();
+        let before = before.records().iter();
+        let before = before.filter(|it| unlogged.contains(&it.meta().writer));
+        let got = got.snapshot();
+        let mut all: Vec<&Record> = got.records().iter().chain(before).collect();
+        all.sort_by_key(|it| it.cursor());
+        all.dedup_by_key(|it| it.cursor());
+        let mut both = SampleHistory::default();
+        both.set_filling(true);
+        for record in all {
+            let instance = self.instance_of(record, &both);
+            both.put(instance, record.clone(), &UNLIMITED, now_ns);
+        }
+        both
+    }
+
+    /// What this writer of the topic writes is in no log.
+    fn note_unlogged(&self, writer: [u8; 16]) {
+        self.state().unlogged.insert(writer);
     }
 
     /// When [`purge`](Self::purge) has something to do.
@@ -280,11 +318,15 @@ impl KeptWriter {
 
     /// A TRANSIENT or PERSISTENT writer of a topic.
     pub(crate) fn of_topic(guid: [u8; 16], qos: &DataWriterQos, topic: &TopicHistory) -> Self {
+        let is_logged = qos.durability.kind == DurabilityKind::Persistent;
+        if !is_logged {
+            topic.history.note_unlogged(guid);
+        }
         Self {
             guid,
             limits: service_limits(&qos.durability_service),
             autodisposes: qos.writer_data_lifecycle.autodispose_unregistered_instances,
-            is_logged: qos.durability.kind == DurabilityKind::Persistent,
+            is_logged,
             history: topic.history.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! The files of a log in a directory.
 
 #[cfg(test)]
+mod mounted;
+#[cfg(test)]
 mod tests;
 
 use std::fs::{self, File, OpenOptions};

@@ -28,9 +28,11 @@ pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker}
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
 pub use log_disk::LogDirectory;
 pub use logging::LogCounters;
+#[cfg(test)]
+pub(crate) use logging::LogTrouble;
 pub(crate) use logging::{
-    HeldMessage, LOG_KINDS, LogChange, LogItem, LogMessage, LogPlace, LogService, LogView,
-    LoggedTopic,
+    HeldMessage, LOG_KINDS, LOG_NOTICE_KIND, LogChange, LogItem, LogMessage, LogNotice, LogPlace,
+    LogService, LogTroubles, LogView, LoggedTopic, Troubled,
 };
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;

@@ -220,7 +220,7 @@ impl HistoryThread {
             new.topic.history.order_begins(new.base);
             return;
         }
-        let attempt = new.topic.history.begin_getting();
+        let attempt = new.topic.history.begin_getting(new.keeps_unlogged);
         if !self.is_incomplete(&new.topic) {
             self.incomplete.push(new.topic.clone());
         }

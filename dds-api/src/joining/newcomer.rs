@@ -445,7 +445,7 @@ impl Newcomer {
             Ok(Packet::StatusRequest) => {
                 self.refuse(from, "it is in no group yet".to_owned());
             }
-            Ok(Packet::History(_) | Packet::Log(_)) => {
+            Ok(Packet::History(_) | Packet::Log(_) | Packet::LogNotice(_)) => {
                 if self.history.len() < HISTORY_MAX {
                     self.history
                         .push_back(StationEvent::Message { from, bytes });

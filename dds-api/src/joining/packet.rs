@@ -7,7 +7,9 @@ use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 use crate::error::Error;
-use crate::history::{HISTORY_KINDS, HistoryPacket, LOG_KINDS, LogMessage};
+use crate::history::{
+    HISTORY_KINDS, HistoryPacket, LOG_KINDS, LOG_NOTICE_KIND, LogMessage, LogNotice,
+};
 
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
@@ -68,6 +70,8 @@ pub(crate) enum Packet {
     History(HistoryPacket),
     /// Logs of a topic tell each other of their records.
     Log(LogMessage),
+    /// A member tells whether one of its logs is written.
+    LogNotice(LogNotice),
 }
 
 /// A newcomer's question.
@@ -173,6 +177,7 @@ impl Packet {
             }
             Self::History(history) => history.write(&mut out),
             Self::Log(log) => log.write(&mut out),
+            Self::LogNotice(notice) => notice.write(&mut out),
         }
         out
     }
@@ -240,6 +245,7 @@ impl Packet {
                 HistoryPacket::read(*kind, rest).map(Self::History)
             }
             kind if LOG_KINDS.contains(kind) => LogMessage::read(*kind, rest).map(Self::Log),
+            &LOG_NOTICE_KIND => LogNotice::read(rest).map(Self::LogNotice),
             _ => None,
         };
         packet.ok_or_else(nonsense)
@@ -369,11 +375,12 @@ fn take_flags(rest: &mut &[u8], known: u8) -> Option<u8> {
 mod tests {
     use spindle_dds_core::membership::HostId;
     use spindle_dds_core::storage::Cursor;
+    use spindle_dds_core::{SubgroupId, TopicKey};
 
     use super::*;
-    use crate::history::{HistoryContent, TransferName};
+    use crate::history::{HistoryContent, LogTrouble, TransferName};
 
-    fn examples() -> [Packet; 18] {
+    fn examples() -> [Packet; 20] {
         let name = TransferName {
             endpoint: [3; 16],
             view: 1 << 40,
@@ -460,6 +467,18 @@ mod tests {
             history(HistoryContent::Part(vec![1, 2, 3])),
             history(HistoryContent::End(sequences.into())),
             history(HistoryContent::Unknown),
+            Packet::LogNotice(LogNotice {
+                topic: TopicKey(1 << 77),
+                trouble: None,
+            }),
+            Packet::LogNotice(LogNotice {
+                topic: TopicKey(3),
+                trouble: Some(LogTrouble {
+                    subgroup: SubgroupId(9),
+                    holds: true,
+                    text: "the log is full".to_owned(),
+                }),
+            }),
         ]
     }
 

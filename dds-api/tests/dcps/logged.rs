@@ -15,11 +15,11 @@ use crate::meeting::{
     until, writer_with,
 };
 
-const PERSISTENT: Durability = Durability {
+pub(crate) const PERSISTENT: Durability = Durability {
     kind: DurabilityKind::Persistent,
 };
 
-fn persistent_writer() -> DataWriterQos {
+pub(crate) fn persistent_writer() -> DataWriterQos {
     let all = History::keep_all();
     DataWriterQos {
         durability: PERSISTENT,
@@ -37,7 +37,7 @@ fn persistent_writer() -> DataWriterQos {
     }
 }
 
-fn persistent_reader() -> DataReaderQos {
+pub(crate) fn persistent_reader() -> DataReaderQos {
     DataReaderQos {
         durability: PERSISTENT,
         ..keep_all_reader()
@@ -45,14 +45,14 @@ fn persistent_reader() -> DataReaderQos {
 }
 
 /// A participant that logs to this directory.
-fn logger(meeting: &Meeting, directory: &Path) -> DomainParticipant {
+pub(crate) fn logger(meeting: &Meeting, directory: &Path) -> DomainParticipant {
     let builder = meeting.builder();
     let builder = builder.property("spindle.log.directory", directory.to_str().expect("UTF-8"));
     builder.create().expect("a participant")
 }
 
 /// The numbers of so many samples; what only tells of a change of state is left out.
-fn take_data(reader: &DataReader<State>, count: usize) -> Vec<u32> {
+pub(crate) fn take_data(reader: &DataReader<State>, count: usize) -> Vec<u32> {
     let mut numbers = Vec::new();
     while numbers.len() < count {
         let samples = take_some(reader, usize::MAX);
@@ -62,7 +62,7 @@ fn take_data(reader: &DataReader<State>, count: usize) -> Vec<u32> {
     numbers
 }
 
-fn close(participants: impl IntoIterator<Item = DomainParticipant>) {
+pub(crate) fn close(participants: impl IntoIterator<Item = DomainParticipant>) {
     for participant in participants {
         participant.close().expect("it leaves");
     }

@@ -8,6 +8,7 @@ mod ended;
 mod endings;
 mod errors;
 mod evolution;
+mod failing_logs;
 mod flow;
 mod from_config;
 mod futures;
@@ -30,6 +31,8 @@ mod matching;
 mod meeting;
 mod membership;
 mod monitor;
+#[path = "../../src/history/log_disk/mounted.rs"]
+mod mounted;
 mod nested;
 mod order;
 mod persistent;

@@ -4,6 +4,7 @@
 //! And processes that fork or handle signals.
 
 mod clocks;
+mod failing_logs;
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
 mod forked;

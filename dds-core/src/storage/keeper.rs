@@ -233,6 +233,16 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         end
     }
 
+    /// What the log has now. More of it may be on the disk by the time that it is announced.
+    pub fn end(&self) -> LogEnd {
+        self.end_now()
+    }
+
+    /// This was announced of it to a group that its member joins.
+    pub fn announced(&mut self, end: LogEnd) {
+        self.announced = Some(end);
+    }
+
     /// What is to be announced anew, if anything is.
     pub fn announcement(&mut self) -> Option<LogEnd> {
         let marker = self.marker.as_ref()?;
@@ -315,7 +325,11 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         };
         let begins = self.is_source(group) && !goes_on;
         let end = group.source.map(|source| source.end);
-        if begins && end == Some(self.log.last().end) {
+        let last = self.log.last();
+        // It may have got other records since it was announced.
+        let is_announced = |it: &LogEnd| (it.generation, it.end) == (last.generation, last.end);
+        let is_same = self.announced.as_ref().is_none_or(is_announced);
+        if begins && is_same && end == Some(last.end) {
             self.whole = Some(group.generation);
         }
     }

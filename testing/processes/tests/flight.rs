@@ -243,6 +243,24 @@ fn a_display_that_joins_has_the_whole_table() {
 }
 
 #[test]
+fn a_display_that_joins_has_the_whole_table_of_logs() {
+    let profile = ["--profile", "Flight::Persistent"];
+    let outcome = run_with_fault(&[&["--join", "display"], &profile[..]].concat());
+    let counts = delivered(&outcome);
+    assert_eq!(counts[..3], [counts[0]; 3]);
+    assert!(counts[3] > 0 && counts[3] < counts[0], "{outcome}");
+    assert_eq!(outcome["kept"]["last"]["depth"], 1, "{outcome}");
+}
+
+#[test]
+fn a_stopped_display_comes_back_and_has_the_whole_table_of_logs() {
+    let stop = ["--stop", "display", "--limit-ms", "300"];
+    let profile = ["--profile", "Flight::Persistent"];
+    let outcome = run_with_fault(&[&stop[..], &profile].concat());
+    assert_eq!(outcome["missed"], 0, "{outcome}");
+}
+
+#[test]
 fn a_stopped_display_comes_back_and_has_missed_nothing() {
     let stop = ["--stop", "display:2", "--limit-ms", "300"];
     let profile = ["--profile", "Flight::TransientLocal"];

@@ -78,6 +78,18 @@ pub(crate) struct BegunHistory {
     pub(crate) transfers: Vec<NewTransfer>,
 }
 
+/// By topic that this participant keeps: its endpoints of TRANSIENT at least.
+type OwnTopics<'v> = BTreeMap<&'v str, OwnTopic<'v>>;
+
+struct OwnTopic<'v> {
+    /// The first one.
+    number: u64,
+    entry: &'v Entry,
+    /// Whether any is PERSISTENT, and any TRANSIENT.
+    is_logged: bool,
+    is_transient: bool,
+}
+
 /// By topic: the members that keep it, each with its first TRANSIENT endpoint.
 type Keepers = BTreeMap<String, BTreeMap<MemberId, Guid>>;
 
@@ -120,6 +132,7 @@ impl HistoryMatches {
     ) -> Option<TransferId> {
         let (guid, topic) = (reader.endpoint.guid, &reader.endpoint.topic);
         let mut sources: BTreeMap<MemberId, Vec<[u8; 16]>> = BTreeMap::new();
+        let mut unmatched = Vec::new();
         match reader.qos.durability.kind {
             DurabilityKind::Volatile => return None,
             DurabilityKind::TransientLocal => {
@@ -137,6 +150,10 @@ impl HistoryMatches {
             DurabilityKind::Persistent if !self.begins(view, reader, was_in_view) => return None,
             DurabilityKind::Transient if was_in_view => return None,
             _ => {
+                // What is kept of the topic is of all its writers.
+                let others = matches.iter().filter(|(_, it)| *it != Match::Matched);
+                let guid_of = |name: &EndpointName| Some(known.get(*name)?.endpoint().guid.0);
+                unmatched.extend(others.filter_map(|(name, _)| guid_of(name)));
                 sources.insert(self.me, Vec::new());
                 self.readers.push((guid, topic.clone()));
             }
@@ -154,6 +171,7 @@ impl HistoryMatches {
             topic: topic.clone(),
             port: port.clone(),
             sources: sources.into_iter().collect(),
+            unmatched,
         });
         Some(id)
     }
@@ -269,12 +287,21 @@ impl HistoryMatches {
     /// Begins to keep topics, ends to, and goes on with others.
     fn keep_topics(&mut self, beginning: &Beginning<'_>, begun: &mut BegunHistory) {
         let known = &beginning.announced.known;
-        let mut own: BTreeMap<&str, (u64, &Entry)> = BTreeMap::new();
+        let mut own = OwnTopics::new();
         let announced = known.member(self.me).into_iter().flat_map(|it| it.all());
         for (number, entry) in announced {
             if durability(entry) > DurabilityKind::TransientLocal {
-                own.entry(&entry.endpoint().topic)
-                    .or_insert((*number, entry));
+                let topic = &*entry.endpoint().topic;
+                let of_topic = own.entry(topic).or_insert(OwnTopic {
+                    number: *number,
+                    entry,
+                    is_logged: false,
+                    is_transient: false,
+                });
+                match durability(entry) {
+                    DurabilityKind::Persistent => of_topic.is_logged = true,
+                    _ => of_topic.is_transient = true,
+                }
             }
         }
         self.topics.retain(|name, _| own.contains_key(&**name));
@@ -287,7 +314,8 @@ impl HistoryMatches {
         self.service.retain_topics(|name| local.contains(name));
         let before = self.before.as_ref().map(|before| keepers(before, &own));
         let keepers = keepers(known, &own);
-        for (name, (number, entry)) in own {
+        for (name, own) in own {
+            let OwnTopic { number, entry, .. } = own;
             let Some(spec) = beginning.spec_of(entry) else {
                 continue;
             };
@@ -296,14 +324,14 @@ impl HistoryMatches {
                 .as_ref()
                 .map(|it| it.get(name).cloned().unwrap_or_default());
             let mut had = had;
-            let mut log = None;
+            let (mut log, mut keeps_unlogged) = (None, false);
             let group = log_group(beginning.view, name);
-            let group = group.filter(|_| durability(entry) == DurabilityKind::Persistent);
+            let group = group.filter(|_| own.is_logged);
             let opening =
                 group.filter(|it| it.is_open() && it.generation.view == beginning.view.id);
             if let Some(opening) = opening {
                 // All that is kept of the topic begins with what its logs have.
-                self.topics.remove(name);
+                keeps_unlogged = self.topics.remove(name).is_some();
                 let loggers = opening.loggers.iter().map(|it| it.member);
                 let loggers = loggers.filter_map(|it| Some((it, *of_topic.get(&it)?)));
                 had = Some(loggers.collect());
@@ -311,7 +339,8 @@ impl HistoryMatches {
                     .logs
                     .fill(name)
                     .filter(|_| opening.log_of(self.me).is_some());
-            } else if durability(entry) == DurabilityKind::Persistent
+            } else if own.is_logged
+                && !own.is_transient
                 && !self.topics.contains_key(name)
                 && !group.is_some_and(LogGroup::is_open)
             {
@@ -342,6 +371,7 @@ impl HistoryMatches {
                     } else {
                         donors.collect()
                     },
+                    keeps_unlogged,
                     log,
                 });
                 let keeping = Keeping {
@@ -549,7 +579,7 @@ fn kept_writer(endpoint: &LocalEndpoint) -> Option<&Arc<KeptWriter>> {
 }
 
 /// The members that keep these topics.
-fn keepers(known: &KnownEndpoints, topics: &BTreeMap<&str, (u64, &Entry)>) -> Keepers {
+fn keepers(known: &KnownEndpoints, topics: &OwnTopics<'_>) -> Keepers {
     let mut keepers = Keepers::new();
     for (member, endpoints) in known.members() {
         for (_, entry) in endpoints.all() {

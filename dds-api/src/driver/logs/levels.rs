@@ -267,6 +267,22 @@ mod tests {
     }
 
     #[test]
+    fn a_majority_speaks_for_an_earlier_epoch_only_if_all_do() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 100), Some(&group(1, 0)));
+        known.note(&[100, 104, 102], None);
+        let fate = |known: &LogLevels, index| known.of_message(Degree::Quorum, (0, 1), index);
+        // At 101, 103 and 105.
+        assert_eq!([0, 1, 2].map(|it| fate(&known, it)), [Yes, NotYet, NotYet]);
+        known.enter(place(2, 110), Some(&group(1, 0)));
+        // The roster of this epoch may never be confirmed.
+        known.note(&[110, 110, 0], None);
+        assert_eq!(fate(&known, 2), NotYet);
+        known.note(&[110, 110, 110], None);
+        assert_eq!(fate(&known, 2), Yes);
+    }
+
+    #[test]
     fn what_an_opening_does_not_have_is_lost() {
         let mut known = LogLevels::default();
         known.enter(place(1, 100), Some(&group(1, 0)));

@@ -5,6 +5,7 @@
 //! readers whether one may be shown.
 
 mod levels;
+mod troubles;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +18,17 @@ use spindle_dds_transport::Rank;
 
 pub(crate) use self::levels::{Degree, Logged};
 use self::levels::{EpochPlace, LogLevels};
+use self::troubles::name_of;
+pub(crate) use self::troubles::name_troubles;
 use super::endpoints::view_matcher::subgroup_rank;
-use crate::discovery::ParticipantInfo;
+use crate::history::LogTroubles;
 use crate::properties::{LogAck, LogDeliver};
 use crate::wire::Wire;
 
 /// The logs of one topic. It lasts as long as the topic here, from session to session.
-#[derive(Default)]
 pub(crate) struct TopicLogs {
+    topic: TopicKey,
+    troubles: Arc<LogTroubles>,
     state: Mutex<State>,
     /// 1 more than the number of outages and views that is known to take samples; 0: none is known.
     open: AtomicU64,
@@ -79,6 +83,15 @@ impl Degree {
 }
 
 impl TopicLogs {
+    pub(crate) fn new(topic: &str, troubles: Arc<LogTroubles>) -> Self {
+        Self {
+            topic: TopicKey::of_name(topic),
+            troubles,
+            state: Mutex::default(),
+            open: AtomicU64::new(0),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,7 +193,7 @@ impl TopicLogs {
         state.look();
         match &state.now {
             Some(now) if now.takes_samples() => None,
-            Some(now) => Some(now.why_shut()),
+            Some(now) => Some(self.with_troubles(now, now.why_shut())),
             None => Some("the group has not taken notice of the writer yet".to_owned()),
         }
     }
@@ -202,7 +215,15 @@ impl TopicLogs {
             Degree::Quorum => "less than a majority of the logs has recorded it",
             Degree::All => "not all logs have recorded it",
         };
-        format!("{text}: not that of {lacking}")
+        self.with_troubles(now, format!("{text}: not that of {lacking}"))
+    }
+
+    /// Adds which logs of the topic are not written, and why.
+    fn with_troubles(&self, now: &Now, text: String) -> String {
+        match name_troubles(Some(&now.view), &self.troubles.of_topic(self.topic)) {
+            Some(troubles) => format!("{text}; {troubles}"),
+            None => text,
+        }
     }
 }
 
@@ -258,19 +279,9 @@ impl Now {
     fn lacking(&self, end: u64) -> String {
         let loggers = self.group.iter().flat_map(|it| &it.loggers);
         let lacking = loggers.zip(self.words()).filter(|(_, word)| *word < end);
-        let names: Vec<String> = lacking.map(|(it, _)| self.name(it.member)).collect();
+        let name = |member| name_of(Some(&self.view), member);
+        let names: Vec<String> = lacking.map(|(it, _)| name(it.member)).collect();
         names.join(", ")
-    }
-
-    fn name(&self, member: MemberId) -> String {
-        let rank = self.view.rank(member);
-        let member = rank.and_then(|rank| self.view.members.get(rank.index()));
-        let info = member.and_then(|member| ParticipantInfo::of(member).ok());
-        match info {
-            Some(info) if info.name.is_empty() => format!("participant of process {}", info.pid),
-            Some(info) => format!("participant {} of process {}", info.name, info.pid),
-            None => "a participant that is gone".to_owned(),
-        }
     }
 }
 

@@ -121,9 +121,15 @@ impl Sink {
         self.is_observed = self.timer.is_running() || self.routes.keeps_any();
         let readers = self.routes.all().count();
         self.touched.reserve(readers + 1);
+        let me = self.matcher.me();
+        self.logs
+            .troubles()
+            .keep(|member| view.rank(member).is_some());
         if self.logs.is_started() {
+            let members = view.members.iter().map(|member| member.id);
             self.logs.push(LogItem::View(LogView {
-                me: self.matcher.me(),
+                me,
+                others: members.filter(|member| *member != me).collect(),
                 control_queue: self.control_queue.clone(),
                 places: logs,
             }));

@@ -6,6 +6,7 @@ use spindle_dds_core::{Committed, SubgroupFigures};
 use super::acceptance::Acceptor;
 use super::writer_port::{Obstacle, WriterPort};
 use crate::discovery::ParticipantInfo;
+use crate::driver::name_troubles;
 
 /// How often to ask for the figures of the subgroup, yielding in between: a thread that steps has
 /// them, for some microseconds.
@@ -18,7 +19,10 @@ impl WriterPort {
     #[cold]
     pub(crate) fn describe(&self, obstacle: &Obstacle) -> String {
         match obstacle {
-            Obstacle::NoRoom | Obstacle::Limits => self.holders(),
+            Obstacle::NoRoom | Obstacle::Limits => match self.full_logs() {
+                Some(logs) => format!("what was sent waits for a log: {logs}"),
+                None => self.holders(),
+            },
             Obstacle::Shut | Obstacle::Recording => match &self.logs {
                 Some(logs) => logs.describe(),
                 None => "the log is shut".to_owned(),
@@ -66,11 +70,20 @@ impl WriterPort {
         if ranks.is_empty() {
             return "not all matched readers have accepted what was written".to_owned();
         }
+        let logs = self.full_logs().map(|logs| format!("; {logs}"));
         format!(
             "not all matched readers have accepted what was written: {} behind, or a reader there is \
-             full",
-            self.processes(&ranks)
+             full{}",
+            self.processes(&ranks),
+            logs.unwrap_or_default()
         )
+    }
+
+    /// The logs that hold what was sent in the writer's subgroup, as there is no room on their disks.
+    fn full_logs(&self) -> Option<String> {
+        let session = self.session();
+        let full = session.logs().troubles().holding(self.subgroup);
+        name_troubles(session.view().as_deref(), &full)
     }
 
     fn figures(&self) -> Option<SubgroupFigures> {

@@ -277,7 +277,8 @@ impl ControlThread {
                     | Packet::Status { .. }
                     // Handed over before.
                     | Packet::History(_)
-                    | Packet::Log(_),
+                    | Packet::Log(_)
+                    | Packet::LogNotice(_),
                 ) => {}
                 Ok(Packet::Ask(_)) => {
                     let why = "it asks on behalf of another participant";

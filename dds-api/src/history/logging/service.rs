@@ -1,9 +1,11 @@
 //! The logs of a participant: their thread, and what others tell it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use spindle_dds_core::SubgroupId;
 use spindle_dds_core::membership::MemberId;
@@ -13,9 +15,11 @@ use spindle_dds_transport::fork::OwnerProcess;
 use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
+use super::changes::{LogChange, LogChanges};
 use super::counters::LogCounters;
+use super::notice::LogTroubles;
 use super::packet::LogMessage;
-use super::thread::{Fill, LogFeed, LogItem, LogThread};
+use super::thread::{Fill, Join, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
 use crate::error::{Error, Result};
 use crate::history::{HistoryService, TopicHistory, service_limits};
@@ -36,6 +40,7 @@ pub(crate) struct LogService {
     topics: Arc<LoggedTopics>,
     state: Mutex<State>,
     changes: Arc<LogChanges>,
+    troubles: Arc<LogTroubles>,
     is_started: AtomicBool,
     /// The number of the next log endpoint.
     next_number: AtomicU64,
@@ -54,23 +59,8 @@ struct State {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the group is to be told of a log.
-#[derive(Debug)]
-pub(crate) enum LogChange {
-    /// There is one, or it has changed.
-    Put(Arc<LoggedTopic>, LogEnd),
-    /// It is not written any more.
-    Removed(Arc<LoggedTopic>),
-}
-
-/// What the group is to be told, in order.
-#[derive(Debug, Default)]
-pub(super) struct LogChanges {
-    changes: Mutex<Vec<LogChange>>,
-    any: AtomicBool,
-    /// A log waits until others are ready.
-    awaits_words: AtomicBool,
-}
+/// How long a join waits for the log thread. A disk that stalls does not hold it up for longer.
+const SETTLE_WITHIN: Duration = Duration::from_millis(200);
 
 /// Log endpoints have numbers from here on, and others below.
 const FIRST_NUMBER: u64 = 1 << 32;
@@ -114,36 +104,6 @@ impl LoggedTopics {
     }
 }
 
-impl LogChanges {
-    pub(super) fn push(&self, change: LogChange) {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.push(change);
-        self.any.store(true, Ordering::Release);
-    }
-
-    /// Called by the log thread before it looks at the words of others: it is woken by those that it
-    /// does not see then.
-    pub(super) fn set_awaits_words(&self, awaits: bool) {
-        self.awaits_words.store(awaits, Ordering::Relaxed);
-        // Pairs with the one in `awaits_words`.
-        fence(Ordering::SeqCst);
-    }
-
-    /// Called by the thread that has found words that have risen.
-    fn awaits_words(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.awaits_words.load(Ordering::Relaxed)
-    }
-
-    fn take(&self) -> Vec<LogChange> {
-        if !self.any.swap(false, Ordering::AcqRel) {
-            return Vec::new();
-        }
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *changes)
-    }
-}
-
 impl LogService {
     pub(crate) fn new(
         config: LogConfig,
@@ -160,6 +120,7 @@ impl LogService {
             topics: Arc::default(),
             state: Mutex::default(),
             changes: Arc::default(),
+            troubles: Arc::default(),
             is_started: AtomicBool::new(false),
             next_number: AtomicU64::new(FIRST_NUMBER),
             owner: OwnerProcess::this(),
@@ -194,24 +155,41 @@ impl LogService {
             return Ok(());
         };
         let mut state = self.state();
-        if state.users.get(&topic.name).is_none_or(|users| *users == 0) {
+        if !state.users.contains_key(&topic.name) {
             if state.lock.is_none() {
                 state.lock = Some(self.lock(directory)?);
             }
-            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let of_topic = || service_limits(&topic.durability_service());
-            let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
-            let is_asked = limits.is_some();
-            let mode = mode(self.config.sync);
-            let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
-            self.start(&mut state)?;
-            let opened = Arc::new(opened);
-            self.feed.push(LogItem::Opened(opened.clone()));
-            let end = opened.keeper().log_end();
-            self.topics.all().insert(topic.name.clone(), opened.clone());
-            self.changes.push(LogChange::Put(opened, end));
+            let begun = self.begin(&mut state, (topic, directory), subgroup, limits);
+            if begun.is_err() && state.users.is_empty() && state.thread.is_none() {
+                // What is wrong can be mended while this participant runs.
+                state.lock = None;
+            }
+            begun?;
         }
         *state.users.entry(topic.name.clone()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Opens the log of a topic.
+    fn begin(
+        &self,
+        state: &mut State,
+        (topic, directory): (&TopicCore, &Path),
+        subgroup: SubgroupId,
+        limits: Option<HistoryLimits>,
+    ) -> Result<()> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let of_topic = || service_limits(&topic.durability_service());
+        let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
+        let is_asked = limits.is_some();
+        let mode = mode(self.config.sync);
+        let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
+        self.start(state)?;
+        let opened = Arc::new(opened);
+        self.feed.push(LogItem::Opened(opened.clone()));
+        let end = opened.end();
+        self.topics.all().insert(topic.name.clone(), opened.clone());
+        self.changes.push(LogChange::Put(opened, end));
         Ok(())
     }
 
@@ -237,7 +215,7 @@ impl LogService {
         }
     }
 
-    fn lock(&self, directory: &std::path::Path) -> Result<LogLock> {
+    fn lock(&self, directory: &Path) -> Result<LogLock> {
         let domain = directory.join(format!("domain-{}", self.domain));
         let failed = |error: &dyn std::fmt::Display| {
             Error::Error(format!("the logs in {}: {error}", domain.display()))
@@ -270,7 +248,8 @@ impl LogService {
             return Ok(());
         }
         let (feed, changes) = (self.feed.clone(), self.changes.clone());
-        let log = LogThread::new(feed, changes, self.topics.clone(), self.history.clone());
+        let known = (self.topics.clone(), self.troubles.clone());
+        let log = LogThread::new(feed, changes, known, self.history.clone());
         let started = LibraryThread::named("spindle-log");
         let started = started.spawn_with(&self.settings, move || log.run());
         state.thread = Some(started.map_err(|error| {
@@ -283,6 +262,11 @@ impl LogService {
     /// Whether any topic is logged here.
     pub(crate) fn is_started(&self) -> bool {
         self.is_started.load(Ordering::Acquire)
+    }
+
+    /// The logs that are in trouble, those of other participants included.
+    pub(crate) fn troubles(&self) -> &Arc<LogTroubles> {
+        &self.troubles
     }
 
     /// The topics that are logged.
@@ -308,7 +292,12 @@ impl LogService {
     }
 
     /// What is announced of the logs to a group that this participant is about to join: what was
-    /// delivered in an earlier one is in them before.
+    /// delivered in an earlier one is in them before, if the disk does not stall.
+    ///
+    /// If it does, the thread is behind, and what it has published last is announced. That is at least what
+    /// this participant has ever told others of its logs, so no opening that counts on it lacks what was
+    /// acknowledged. What the log has more by the time that the thread sees the new group, it announces then:
+    /// until it has, a log that a generation begins with is not whole, and takes no samples.
     pub(crate) fn ends(&self) -> Vec<(Arc<LoggedTopic>, LogEnd)> {
         if !self.is_started() {
             return Vec::new();
@@ -317,15 +306,15 @@ impl LogService {
         self.feed.push(LogItem::Settle(told));
         self.feed.wake();
         // The thread may have ended.
-        let _ = done.recv();
-        self.changes.take();
+        let _ = done.recv_timeout(SETTLE_WITHIN);
+        let number = self.changes.begin_join();
         let topics = self.topics().into_iter();
-        topics
-            .map(|topic| {
-                let end = topic.keeper().log_end();
-                (topic, end)
-            })
-            .collect()
+        let ends = topics.map(|topic| (topic.clone(), topic.end()));
+        let ends: Vec<(Arc<LoggedTopic>, LogEnd)> = ends.collect();
+        let announced = ends.clone();
+        self.feed.push(LogItem::Join(Join { number, announced }));
+        self.feed.wake();
+        ends
     }
 
     /// What the group is to be told.
@@ -358,7 +347,9 @@ impl LogService {
     /// A packet has come from a member, or from a participant that says it is one.
     pub(crate) fn handle(&self, from: MemberId, message: LogMessage) {
         if self.is_started() {
-            self.feed.push_packet(from, message);
+            // In another group it stands for nothing.
+            let join = self.changes.joins();
+            self.feed.push_packet(from, (join, message));
         }
     }
 

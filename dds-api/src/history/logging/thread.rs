@@ -5,12 +5,16 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::storage::{HistoryLimits, KeeperStatus, LogGroup, LogMarker, RecordMeta};
+use spindle_dds_core::storage::{
+    HistoryLimits, KeeperStatus, LogEnd, LogGroup, LogMarker, RecordMeta,
+};
 use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
+use super::changes::{LogChange, LogChanges};
+use super::notice::{LogTroubles, Notices};
 use super::packet::LogMessage;
-use super::service::{LogChange, LogChanges, LoggedTopics};
+use super::service::LoggedTopics;
 use super::topic::{HeldMessage, LoggedTopic};
 use crate::driver::ControlQueue;
 use crate::history::feed::Feed;
@@ -35,6 +39,8 @@ pub(crate) enum LogItem {
     GroupLost,
     /// A history is to be filled with what the log has before this position.
     Fill(Arc<LoggedTopic>, Fill),
+    /// The participant joins a group: what comes from here on is of that one.
+    Join(Join),
     /// Asks to be told when all before is done.
     Settle(mpsc::Sender<()>),
 }
@@ -49,9 +55,19 @@ pub(crate) struct Fill {
     pub(super) next: u64,
 }
 
+/// A group is joined.
+pub(crate) struct Join {
+    /// How often one was.
+    pub(super) number: u64,
+    /// What it was told of the logs.
+    pub(super) announced: Vec<(Arc<LoggedTopic>, LogEnd)>,
+}
+
 /// The beginning of a view.
 pub(crate) struct LogView {
     pub(crate) me: MemberId,
+    /// The other members.
+    pub(crate) others: Vec<MemberId>,
     /// By which packets are sent.
     pub(crate) control_queue: Arc<ControlQueue>,
     pub(crate) places: Vec<LogPlace>,
@@ -71,17 +87,22 @@ pub(crate) struct LogPlace {
     pub(crate) limits: Option<HistoryLimits>,
 }
 
-pub(super) type LogFeed = Feed<LogItem, LogMessage>;
+/// Packets have the count of joins at which they came.
+pub(super) type LogFeed = Feed<LogItem, (u64, LogMessage)>;
 
 pub(super) struct LogThread {
     feed: Arc<LogFeed>,
     changes: Arc<LogChanges>,
     /// All topics that are logged, as the service knows them.
     known: Arc<LoggedTopics>,
+    troubles: Arc<LogTroubles>,
+    notices: Notices,
     history: Arc<HistoryService>,
     since: Instant,
     outbox: Outbox,
     control_queue: Option<Arc<ControlQueue>>,
+    /// The count of joins at which it is.
+    join: u64,
     topics: BTreeMap<TopicKey, Topic>,
     /// Epochs in which a log that counts is gone: nothing more is told of them.
     stopped: BTreeMap<SubgroupId, Arc<SubgroupHandle<Wire>>>,
@@ -111,17 +132,20 @@ impl LogThread {
     pub(super) fn new(
         feed: Arc<LogFeed>,
         changes: Arc<LogChanges>,
-        known: Arc<LoggedTopics>,
+        (known, troubles): (Arc<LoggedTopics>, Arc<LogTroubles>),
         history: Arc<HistoryService>,
     ) -> Self {
         Self {
             feed,
             changes,
             known,
+            troubles,
+            notices: Notices::default(),
             history,
             since: Instant::now(),
             outbox: Outbox::default(),
             control_queue: None,
+            join: 0,
             topics: BTreeMap::new(),
             stopped: BTreeMap::new(),
         }
@@ -141,6 +165,7 @@ impl LogThread {
                 topic.logged.keeper().flush(now);
                 topic.confirm(now);
                 fills |= topic.fill_on(&self.history, now);
+                topic.logged.publish_end();
             }
             self.tell();
             self.outbox.send_waiting();
@@ -199,11 +224,13 @@ impl LogThread {
                     told: String::new(),
                 };
                 self.topics.insert(logged.key, topic);
+                self.note_status(&logged, &KeeperStatus::Good);
             }
             LogItem::Closed(logged) => {
                 if let Some(topic) = self.topics.remove(&logged.key) {
                     self.gone(&topic);
                     topic.logged.keeper().group_lost(now);
+                    self.note_status(&logged, &KeeperStatus::Good);
                 }
             }
             LogItem::Message { topic, meta, held } => {
@@ -219,7 +246,17 @@ impl LogThread {
                     known.fill = Some(fill);
                 }
             }
+            LogItem::Join(join) => {
+                self.group_lost(now);
+                self.join = join.number;
+                for (topic, end) in join.announced {
+                    topic.keeper().announced(end);
+                }
+            }
             LogItem::Settle(told) => {
+                for topic in self.topics.values() {
+                    topic.logged.publish_end();
+                }
                 // It may have been given up meanwhile.
                 let _ = told.send(());
             }
@@ -229,6 +266,7 @@ impl LogThread {
     fn group_lost(&mut self, now: u64) {
         self.outbox.set_control_queue(None);
         self.control_queue = None;
+        self.notices.group_lost();
         for topic in self.topics.values_mut() {
             topic.logged.keeper().group_lost(now);
             topic.place = None;
@@ -254,6 +292,9 @@ impl LogThread {
             self.outbox
                 .set_control_queue(Some(begun.control_queue.clone()));
             self.control_queue = Some(begun.control_queue);
+        }
+        for (to, notice) in self.notices.view_begun(begun.others.into_iter()) {
+            self.outbox.send_to(to, Packet::LogNotice(notice).write());
         }
         for place in begun.places {
             let Some(topic) = self.topics.get_mut(&place.topic.key) else {
@@ -284,8 +325,11 @@ impl LogThread {
 
     fn handle_packets(&mut self) -> bool {
         let mut any = false;
-        while let Some((from, message)) = self.feed.pop_packet() {
+        while let Some((from, (join, message))) = self.feed.pop_packet() {
             any = true;
+            if join != self.join {
+                continue;
+            }
             let now = self.now();
             if let Some(topic) = self.topics.get(&message.topic) {
                 topic.logged.keeper().handle(from, message.packet, now);
@@ -297,7 +341,7 @@ impl LogThread {
     /// Tells others what has changed: other loggers, the group, and writers that wait.
     fn tell(&mut self) {
         let mut has_changed = false;
-        let mut dead = Vec::new();
+        let (mut changed, mut dead) = (Vec::new(), Vec::new());
         for (key, topic) in &mut self.topics {
             let mut keeper = topic.logged.keeper();
             let (counters, log) = (&topic.logged.counters, keeper.log());
@@ -310,15 +354,21 @@ impl LogThread {
                 self.outbox.send_to(to, Packet::Log(message).write());
             }
             if let Some(end) = keeper.announcement() {
-                self.changes.push(LogChange::Put(topic.logged.clone(), end));
+                let put = LogChange::Put(topic.logged.clone(), end);
+                self.changes.push_of(self.join, put);
                 has_changed = true;
             }
             let status = keeper.status().clone();
             drop(keeper);
-            topic.warn(&status);
+            if topic.warn(&status) {
+                changed.push((topic.logged.clone(), status.clone()));
+            }
             if let KeeperStatus::Dead(_) = status {
                 dead.push(*key);
             }
+        }
+        for (logged, status) in changed {
+            self.note_status(&logged, &status);
         }
         for key in dead {
             if let Some(topic) = self.topics.remove(&key) {
@@ -333,6 +383,18 @@ impl LogThread {
             && has_changed
         {
             control_queue.wake();
+        }
+    }
+
+    /// Tells all members whether a log is written.
+    fn note_status(&mut self, logged: &LoggedTopic, status: &KeeperStatus) {
+        let Some(notice) = self.notices.changed(logged, status) else {
+            return;
+        };
+        self.troubles.note(None, notice.clone());
+        let packet = Packet::LogNotice(notice).write();
+        for to in self.notices.members() {
+            self.outbox.send_to(to, packet.clone());
         }
     }
 
@@ -444,20 +506,23 @@ impl Topic {
         true
     }
 
-    /// Warns of what keeps the log from being written, once.
-    fn warn(&mut self, status: &KeeperStatus) {
+    /// Warns of what keeps the log from being written, once. Returns whether it is another status than
+    /// before.
+    fn warn(&mut self, status: &KeeperStatus) -> bool {
         let text = match status {
             KeeperStatus::Good => "",
             KeeperStatus::Full(text) | KeeperStatus::Barred(text) | KeeperStatus::Dead(text) => {
                 text
             }
         };
-        if text != self.told {
+        let is_new = text != self.told;
+        if is_new {
             text.clone_into(&mut self.told);
             if !text.is_empty() {
                 let topic = &self.logged.name;
                 tracing::warn!(topic, why = text, "the log of a topic is not written");
             }
         }
+        is_new
     }
 }

@@ -1,10 +1,10 @@
 //! The log of one topic at this participant.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
-use spindle_dds_core::storage::{LogId, LogKeeper, SyncMode};
+use spindle_dds_core::storage::{LogEnd, LogId, LogKeeper, SyncMode};
 use spindle_dds_core::{Held, SubgroupId, TopicKey};
 
 use super::counters::SharedCounters;
@@ -38,7 +38,11 @@ pub(crate) struct LoggedTopic {
     pub(crate) subgroup: SubgroupId,
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
+    /// Where its files are.
+    pub(super) path: PathBuf,
     keeper: Mutex<Keeper>,
+    /// What the log was when the thread told others of it last, or later. Its lock is held for moments.
+    end: Mutex<LogEnd>,
     pub(super) counters: SharedCounters,
 }
 
@@ -74,14 +78,41 @@ impl LoggedTopic {
                 "the end of the log was not written in full, and is cut off"
             );
         }
+        let mut keeper = LogKeeper::new(log, mode);
+        let end = keeper.log_end();
         Ok(Self {
             name: head.topic.clone(),
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
-            keeper: Mutex::new(LogKeeper::new(log, mode)),
+            path: place.path,
+            keeper: Mutex::new(keeper),
+            end: Mutex::new(end),
             counters: SharedCounters::default(),
         })
+    }
+
+    /// Runs something while the log thread waits for the log: for tests.
+    pub(crate) fn stall<R>(&self, run: impl FnOnce() -> R) -> R {
+        let _keeper = self.keeper();
+        run()
+    }
+
+    /// What can be announced of the log to a group that does not know it. It does not wait for the disk.
+    pub(super) fn end(&self) -> LogEnd {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        LogEnd {
+            // That was so in another group.
+            follows: None,
+            as_of: 0,
+            ..end.clone()
+        }
+    }
+
+    /// Called by the log thread before it tells others anything that rests on what the log has now.
+    pub(super) fn publish_end(&self) {
+        let now = self.keeper().end();
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {

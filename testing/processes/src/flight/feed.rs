@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use spindle_dds::idl::TopicType;
-use spindle_dds::qos::ReliabilityKind;
+use spindle_dds::qos::{DurabilityKind, ReliabilityKind};
 use spindle_dds::{DataWriter, DomainParticipant, Error, StatusMask, WaitSet};
 
 use super::create_participant;
 use super::digest::Digest;
 use super::kept::Kept;
+use super::logs;
 use super::options::{Options, Rate};
 use super::recording::{self, Frame};
 use super::report::{self, FeedProgress, FeedReport, Line};
@@ -19,6 +20,9 @@ use super::samples::{AlertSample, StateSample};
 use super::tracker::{RaisedAlert, Tracker};
 use crate::traffic::{AircraftState, Alert};
 use crate::{Failure, clock};
+
+const STATES: &str = "AircraftState";
+const ALERTS: &str = "Alert";
 
 pub(super) fn run(options: &Options, index: u16) -> Result<FeedReport, Failure> {
     let frames = recording::read(&options.recording, options.frames)?;
@@ -28,6 +32,9 @@ pub(super) fn run(options: &Options, index: u16) -> Result<FeedReport, Failure> 
     // A display that comes later would miss samples.
     wait_for_readers(&feed.states, options.displays)?;
     wait_for_readers(&feed.alerts, options.displays)?;
+    if feed.states.qos()?.durability.kind == DurabilityKind::Persistent {
+        logs::wait_for_all(options, &[STATES, ALERTS]);
+    }
     feed.run(options, &frames)?;
     feed.report.peers = report::peer_ways(&participant)?;
     feed.report.nulls = participant.counters()?.engine.nulls;
@@ -65,8 +72,8 @@ struct Feed {
 impl Feed {
     fn new(participant: &DomainParticipant, index: u16) -> Result<Self, Failure> {
         let publisher = participant.publisher().create()?;
-        let states = participant.topic("AircraftState").create()?;
-        let alerts = participant.topic("Alert").create()?;
+        let states = participant.topic(STATES).create()?;
+        let alerts = participant.topic(ALERTS).create()?;
         let states = publisher.writer(&states).create()?;
         let qos = states.qos()?;
         Ok(Self {

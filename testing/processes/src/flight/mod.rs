@@ -23,6 +23,7 @@ mod feed;
 mod journal;
 mod kept;
 mod launcher;
+mod logs;
 mod mode_s;
 mod options;
 mod recording;
@@ -110,6 +111,10 @@ fn create_participant(options: &Options) -> Result<DomainParticipant, Failure> {
         if let Some(value) = value {
             builder = builder.property(name, value);
         }
+    }
+    if let (Some(Role::Display(index)), Some(logs)) = (options.role, &options.logs) {
+        let directory = logs::directory(logs, index);
+        builder = builder.property("spindle.log.directory", &directory.to_string_lossy());
     }
     if let Some(limit_ms) = options.fault.limit_ms {
         builder = builder.property("spindle.failure.limit_ms", &limit_ms.to_string());

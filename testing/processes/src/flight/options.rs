@@ -79,6 +79,9 @@ pub struct Options {
     /// File of a display's journal.
     #[arg(long, hide = true)]
     pub(super) journal: Option<PathBuf>,
+    /// Directory with the logs of the displays, which a PERSISTENT profile has.
+    #[arg(long, hide = true)]
+    pub(super) logs: Option<PathBuf>,
 }
 
 impl Options {
@@ -131,6 +134,7 @@ impl Options {
                 option(name, value.into());
             }
         }
+        option("--logs", directory.join("logs").into());
         if let Some(limit_ms) = self.fault.limit_ms {
             option("--limit-ms", limit_ms.to_string().into());
         }

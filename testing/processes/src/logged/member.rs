@@ -25,6 +25,8 @@ pub(crate) struct Role {
 pub(super) enum Line {
     /// So many samples of its writer, which this names, are acknowledged.
     Acknowledged { writer: String, samples: u64 },
+    /// A write fails, as the logs take no samples: why.
+    Shut(String),
     /// It gives up.
     Failed(String),
 }
@@ -36,6 +38,8 @@ pub(super) const TOPIC: &str = "Logged";
 const SAMPLES_BETWEEN: u64 = 16;
 /// How long one wait may take: before a round ends, too few logs may be there.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one write may take before it says why.
+const BLOCKED_MAX: spindle_dds::Duration = spindle_dds::Duration::from_millis(500);
 
 pub(crate) fn work(job: &Job, role: Role) -> ExitCode {
     match write(job, role) {
@@ -56,7 +60,7 @@ fn write(job: &Job, role: Role) -> Result<(), Failure> {
     let topic = participant.topic(TOPIC).create()?;
     let mut qos = DataWriterQos::default();
     qos.reliability.kind = ReliabilityKind::Reliable;
-    qos.reliability.max_blocking_time = spindle_dds::Duration::INFINITE;
+    qos.reliability.max_blocking_time = BLOCKED_MAX;
     qos.history.kind = HistoryKind::KeepAll;
     qos.durability = DurabilityKind::Persistent.into();
     qos.durability_service = DurabilityService {
@@ -77,7 +81,10 @@ fn write(job: &Job, role: Role) -> Result<(), Failure> {
     let mut due_at_ns = clock::monotonic_ns();
     loop {
         for _ in 0..SAMPLES_BETWEEN {
-            send(&writer, role.number, samples, due_at_ns, job.payload_len)?;
+            let send = || send(&writer, role.number, samples, due_at_ns, job.payload_len);
+            while let Some(why) = timeout(send())? {
+                print(&Line::Shut(why));
+            }
             samples += 1;
             due_at_ns += job.period_ns;
             clock::sleep_until(due_at_ns);
@@ -87,6 +94,14 @@ fn write(job: &Job, role: Role) -> Result<(), Failure> {
             writer: name.clone(),
             samples,
         });
+    }
+}
+
+/// The text of a TIMEOUT.
+fn timeout(done: Result<(), Failure>) -> Result<Option<String>, Failure> {
+    match done {
+        Err(Failure::Dds(spindle_dds::Error::Timeout(why))) => Ok(Some(why)),
+        done => done.map(|()| None),
     }
 }
 

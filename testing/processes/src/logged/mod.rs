@@ -6,6 +6,7 @@
 //!             their lives, which may be before the logs are open
 //!   then      each sample that was ever acknowledged is in two logs at least, and logs of one
 //!             generation begin with the same records
+//!   then      half of the logs take no samples, and say so; with one more they do
 //!   at last   they run until each log has all that was acknowledged
 //! ```
 //!
@@ -18,6 +19,7 @@ mod member;
 mod options;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,6 +58,8 @@ struct Outcome {
     first_ms_max: u64,
     /// Records of the longest log.
     records: usize,
+    /// So many of the logs took no samples, and with one more they did.
+    shut_with: u32,
     complaints: Vec<String>,
 }
 
@@ -76,6 +80,8 @@ struct Run<'a> {
     /// By writer: so many of its samples were acknowledged.
     acknowledged: BTreeMap<String, u64>,
     outcome: Outcome,
+    /// Why writes failed.
+    said: Vec<String>,
     directory: TempDir,
     /// The hosts, if they are namespaces.
     _network: Option<Network>,
@@ -119,6 +125,7 @@ impl<'a> Run<'a> {
             job,
             draw: Draw(options.seed),
             acknowledged: BTreeMap::new(),
+            said: Vec::new(),
             outcome: Outcome {
                 seed: options.seed,
                 hosts: count,
@@ -137,6 +144,7 @@ impl<'a> Run<'a> {
         while self.outcome.rounds < self.options.rounds {
             self.round()?;
         }
+        self.open_by_majority()?;
         let acknowledged = self.outcome.acknowledged;
         self.until("all logs have all that was acknowledged", |run, logs| {
             let has_all = |log: &Log| run.lacking(log).is_none();
@@ -159,7 +167,7 @@ impl<'a> Run<'a> {
         }
         let rest = Duration::from_millis(self.draw.below(self.options.round_ms as usize) as u64);
         self.follow(&mut children, Instant::now() + rest, |_| false)?;
-        self.kill(children)?;
+        self.kill(children, self.options.participants)?;
         self.check()?;
         let outcome = &mut self.outcome;
         match outcome.acknowledged - before {
@@ -178,6 +186,41 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Starts half of the participants: their writers are told that the logs are shut. With one more these
+    /// are open.
+    fn open_by_majority(&mut self) -> Result<(), Failure> {
+        let all = self.options.participants;
+        let half = all / 2;
+        let mut children = Children::default();
+        self.start_some(&mut children, 0..half)?;
+        let acknowledged = self.outcome.acknowledged;
+        let why = format!("{half} of {all} logs of its roster are there");
+        let deadline = Instant::now() + TIME_LIMIT;
+        self.said.clear();
+        while !self.said.iter().any(|text| text.contains(&why)) {
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
+            if Instant::now() >= deadline {
+                let said = self.said.join("; ");
+                return Err(Failure::Run(format!("no write said {why}, but: {said}")));
+            }
+        }
+        if self.outcome.acknowledged > acknowledged {
+            return Err(Failure::Run(format!("acknowledged with {why}")));
+        }
+        self.start_some(&mut children, half..half + 1)?;
+        while self.outcome.acknowledged == acknowledged {
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
+            if Instant::now() >= deadline {
+                let text = format!("{} of {all} logs do not open", half + 1);
+                return Err(Failure::Run(text));
+            }
+        }
+        self.kill(children, half + 1)?;
+        self.check()?;
+        self.outcome.shut_with = half;
+        Ok(())
+    }
+
     /// Runs all until this holds, as the logs show, and kills them.
     fn until(&mut self, what: &str, holds: impl Fn(&Self, &[Log]) -> bool) -> Result<(), Failure> {
         let deadline = Instant::now() + TIME_LIMIT;
@@ -185,7 +228,7 @@ impl<'a> Run<'a> {
             let mut children = self.start()?;
             // Logs that are written meanwhile are not looked at: each look ends the processes.
             self.follow(&mut children, Instant::now() + LOOK_EVERY * 10, |_| false)?;
-            self.kill(children)?;
+            self.kill(children, self.options.participants)?;
             let logs = self.check()?;
             if holds(self, &logs) {
                 return Ok(());
@@ -198,8 +241,13 @@ impl<'a> Run<'a> {
 
     fn start(&self) -> Result<Children, Failure> {
         let mut children = Children::default();
+        self.start_some(&mut children, 0..self.options.participants)?;
+        Ok(children)
+    }
+
+    fn start_some(&self, children: &mut Children, numbers: Range<u32>) -> Result<(), Failure> {
         let hosts = &self.job.hosts;
-        for number in 0..self.options.participants {
+        for number in numbers {
             let host = number as usize % hosts.len().max(1);
             let job = Job {
                 role: workers::Role::Logged(Role { number }),
@@ -209,7 +257,7 @@ impl<'a> Run<'a> {
             let arguments = vec!["worker".into(), serde_json::to_string(&job)?.into()];
             children.start(this_program(arguments)?)?;
         }
-        Ok(children)
+        Ok(())
     }
 
     /// Notes what the processes say until then, or until this holds. Returns whether it does.
@@ -244,13 +292,18 @@ impl<'a> Run<'a> {
                 *known = samples;
                 Ok(())
             }
+            Line::Shut(why) => {
+                self.said.push(why);
+                self.said.dedup();
+                Ok(())
+            }
             Line::Failed(text) => Err(Failure::Run(format!("participant {child}: {text}"))),
         }
     }
 
     /// Kills all processes at once. What they have said before counts.
-    fn kill(&mut self, mut children: Children) -> Result<(), Failure> {
-        let all = self.options.participants as usize;
+    fn kill(&mut self, mut children: Children, all: u32) -> Result<(), Failure> {
+        let all = all as usize;
         for child in 0..all {
             children.signal(child, Signal::KILL)?;
         }

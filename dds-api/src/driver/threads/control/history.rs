@@ -5,7 +5,8 @@ use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::StationEvent;
 
 use crate::history::{
-    HISTORY_KINDS, HistoryContent, HistoryPacket, HistoryService, LOG_KINDS, LogService,
+    HISTORY_KINDS, HistoryContent, HistoryPacket, HistoryService, LOG_KINDS, LOG_NOTICE_KIND,
+    LogService,
 };
 use crate::joining::Packet;
 
@@ -19,7 +20,9 @@ pub(super) fn hand_over(
     let StationEvent::Message { from, bytes } = &event else {
         return Some(event);
     };
-    let is_such = |kind: &u8| HISTORY_KINDS.contains(kind) || LOG_KINDS.contains(kind);
+    let is_such = |kind: &u8| {
+        HISTORY_KINDS.contains(kind) || LOG_KINDS.contains(kind) || *kind == LOG_NOTICE_KIND
+    };
     if !bytes.get(4).is_some_and(is_such) {
         return Some(event);
     }
@@ -27,6 +30,10 @@ pub(super) fn hand_over(
         Ok(Packet::History(packet)) => packet,
         Ok(Packet::Log(message)) => {
             logs.handle(MemberId(*from), message);
+            return None;
+        }
+        Ok(Packet::LogNotice(notice)) => {
+            logs.troubles().note(Some(MemberId(*from)), notice);
             return None;
         }
         _ => return Some(event),
