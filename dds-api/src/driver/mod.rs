@@ -30,7 +30,7 @@ mod waiting;
 pub(crate) use endpoints::announced_matches::AnnouncementReader;
 pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 pub(crate) use group_status::{CancelToken, GroupStatus};
-pub(crate) use logs::{Degree, TopicLogs, name_troubles};
+pub(crate) use logs::{TopicLogs, degree_of_delivery, name_troubles};
 pub(crate) use receive::payload::{Item, Payload};
 pub(crate) use receive::reader_port::ReaderPort;
 pub(crate) use receive::reader_state::logged::LoggedAt;

@@ -12,7 +12,9 @@ use super::erased::{ReaderEvent, call};
 use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
 use crate::condition::{ReadConditions, StateMasks};
-use crate::driver::{Degree, LocalEndpoint, LoggedAt, Payload, ReaderPort, StreamWakers};
+use crate::driver::{
+    LocalEndpoint, LoggedAt, Payload, ReaderPort, StreamWakers, degree_of_delivery,
+};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -183,7 +185,7 @@ impl ReaderCore {
         let deliver = participant.map(|it| it.config.log.deliver);
         let is_persistent = self.qos().durability.kind == DurabilityKind::Persistent;
         let degree = deliver.filter(|_| is_persistent);
-        let logged = degree.and_then(Degree::of_delivery).map(|degree| {
+        let logged = degree.and_then(degree_of_delivery).map(|degree| {
             let logs = self.topic.logs.clone();
             Arc::new(move |position| logs.at(degree, position)) as LoggedAt
         });

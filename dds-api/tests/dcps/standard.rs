@@ -448,6 +448,9 @@ fn samples_are_copied_into_room_of_the_applications() {
     }
     writer.dispose(&state(1, 0)).expect("sent");
     writer.wait_for_acknowledgments(PATIENCE).expect("received");
+    // Acknowledged is what the readers will have, whatever happens.
+    let has_all = |it: &DataReader<State>| it.read(10).is_ok_and(|samples| samples.len() == 4);
+    until("all is there", || has_all(&reader) && has_all(&other.0));
     let reader = psm::DataReader(reader);
     let any = (
         SampleStateMask::ANY,

@@ -100,6 +100,8 @@ pub struct LogSource {
     pub logger: Logger,
     /// Its end.
     pub end: u64,
+    /// Number of the generation of its last record, 0 without one.
+    pub generation: u64,
 }
 
 /// The loggers of a topic in a view.
@@ -320,6 +322,7 @@ impl LogGroup {
                 log: end.log,
             },
             end: end.end,
+            generation: end.generation,
         });
         let numbers = ends.iter().map(|(_, end)| end.number_max());
         let logger = |(member, end): &&&(MemberId, &LogEnd)| Logger {

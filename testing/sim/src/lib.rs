@@ -21,8 +21,9 @@ mod logs;
 mod violation;
 
 pub use life::{
-    Action, Blunder, LifePlan, LifeReport, Line, PreviousGroup, Scenario, live, live_traced, shrink,
+    Action, Blunder, LifePlan, LifeReport, Line, LoggedPlan, PreviousGroup, Scenario, live,
+    live_traced, shrink,
 };
-pub use logs::{LogPlan, LogReport, live_logs};
+pub use logs::{LogPlan, LogReport, ShownAfter, live_logs};
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
 pub use violation::{Finding, Violation};

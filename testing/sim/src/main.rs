@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long, requires = "seed")]
     shrink: bool,
     /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, gray, crowd,
-    /// returning, storage, quiet.
+    /// returning, storage, logged, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
     /// Lives of the keepers of logs alone, without the engine.
@@ -134,6 +134,7 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
     let (mut returned, mut sent_again) = (0, 0);
     let mut historical = 0;
+    let mut logged = (0, 0);
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let mut crashes = [0; 6];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
@@ -150,6 +151,8 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                 }
                 gone += report.gone;
                 historical += report.historical;
+                logged.0 += report.logged.0;
+                logged.1 += report.logged.1;
                 returned += report.returned.0;
                 sent_again += report.returned.1;
                 refused += report.refused;
@@ -186,6 +189,10 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     if historical > 0 {
         println!("{historical} records of history shown");
     }
+    if logged.0 > 0 {
+        let (openings, acknowledged) = logged;
+        println!("{openings} epochs with open logs, {acknowledged} samples acknowledged by logs");
+    }
     if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, by cause:");
         for (cause, times) in expelled {
@@ -211,6 +218,9 @@ fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                 sum.openings += report.openings;
                 sum.written += report.written;
                 sum.acknowledged += report.acknowledged;
+                sum.shown += report.shown;
+                sum.flipped.0 += report.flipped.0;
+                sum.flipped.1 += report.flipped.1;
             }
             Err(violation) if arguments.ignores(&violation) => {}
             Err(violation) => {
@@ -227,10 +237,13 @@ fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
         openings,
         written,
         acknowledged,
+        shown,
+        flipped,
     } = sum;
     println!(
         "{count} lives of logs, {violations} violations, {openings} views that take samples, {written} \
-         samples, {acknowledged} acknowledged"
+         samples, {acknowledged} acknowledged, {shown} shown, {} bits changed and {} logs mended",
+        flipped.0, flipped.1
     );
     code(violations)
 }

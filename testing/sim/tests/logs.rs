@@ -1,6 +1,6 @@
 //! Lives of logs: what is acknowledged is recovered, whatever happens.
 
-use spindle_dds_sim::{LogPlan, live_logs};
+use spindle_dds_sim::{LogPlan, ShownAfter, live_logs};
 
 fn first_violation(change: impl Fn(&mut LogPlan)) -> Option<&'static str> {
     (0..3_000).find_map(|seed| {
@@ -31,6 +31,26 @@ fn what_is_acknowledged_is_recovered() {
 fn words_of_a_later_generation_acknowledge_nothing_of_an_earlier_one() {
     let found = first_violation(|plan| plan.acknowledges_in_any_generation = true);
     assert_eq!(found, Some("D1"));
+}
+
+/// What a reader shows on delivery, the logs of a later opening need not have.
+#[test]
+fn what_is_shown_on_delivery_may_be_unknown_later() {
+    let found = first_violation(|plan| {
+        plan.shown = ShownAfter::Delivery;
+        plan.judges_shown_on_delivery = true;
+    });
+    assert_eq!(found, Some("D3"));
+}
+
+/// Another group had opened the logs in between, and logged other samples at the same positions: those of
+/// the first one counted as logged.
+#[test]
+fn what_was_logged_elsewhere_is_not_what_was_delivered_here() {
+    for seed in [2_995, 3_487, 3_985] {
+        let (result, _) = live_logs(&LogPlan::draw(seed), false);
+        result.unwrap();
+    }
 }
 
 #[test]

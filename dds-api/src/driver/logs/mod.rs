@@ -1,10 +1,9 @@
 //! The logs of a PERSISTENT topic, as its writers and readers here see them.
 //!
 //! A view says which logs a topic has, and a word of each logger how much of the topic it has on disk
-//! ([`levels`]). Writers ask whether an epoch takes samples at all, and whether a sample is acknowledged;
+//! ([`LogLevels`]). Writers ask whether an epoch takes samples at all, and whether a sample is acknowledged;
 //! readers whether one may be shown.
 
-mod levels;
 mod troubles;
 
 use std::fmt;
@@ -12,12 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::membership::{MemberId, View};
-use spindle_dds_core::storage::{LogGroup, LogGroupState};
+pub(crate) use spindle_dds_core::storage::{Degree, Logged};
+use spindle_dds_core::storage::{EpochPlace, LogGroup, LogGroupState, LogLevels};
 use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle, SubgroupSpec, TopicKey};
 use spindle_dds_transport::Rank;
 
-pub(crate) use self::levels::{Degree, Logged};
-use self::levels::{EpochPlace, LogLevels};
 use self::troubles::name_of;
 pub(crate) use self::troubles::name_troubles;
 use super::endpoints::view_matcher::subgroup_rank;
@@ -71,14 +69,12 @@ impl From<LogAck> for Degree {
     }
 }
 
-impl Degree {
-    /// So many logs have a sample that is shown; `None`: it is shown without.
-    pub(crate) fn of_delivery(deliver: LogDeliver) -> Option<Self> {
-        match deliver {
-            LogDeliver::Before => None,
-            LogDeliver::AfterLocal => Some(Self::Local),
-            LogDeliver::AfterAll => Some(Self::All),
-        }
+/// So many logs have a sample that is shown; `None`: it is shown without.
+pub(crate) fn degree_of_delivery(deliver: LogDeliver) -> Option<Degree> {
+    match deliver {
+        LogDeliver::Before => None,
+        LogDeliver::AfterLocal => Some(Degree::Local),
+        LogDeliver::AfterAll => Some(Degree::All),
     }
 }
 

@@ -156,6 +156,18 @@ impl SimDisk {
         copy
     }
 
+    /// A disk of its own with the files as a power cut would leave them that loses all that is not synced.
+    #[must_use]
+    pub fn copy_of_durable(&self) -> Self {
+        let copy = Self::default();
+        let files = self.files();
+        for (name, file) in &files.durable_names {
+            copy.put(name, files.contents[*file].durable.clone());
+        }
+        drop(files);
+        copy
+    }
+
     /// All files as they are now.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let files = self.files();

@@ -152,40 +152,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn round(&mut self) -> Result<(), Failure> {
-        let before = self.outcome.acknowledged;
-        let mut children = self.start()?;
-        if self.draw.below(EARLY_EVERY) > 0 {
-            let begun = Instant::now();
-            let has_any = |run: &Self| run.outcome.acknowledged > before;
-            if !self.follow(&mut children, begun + TIME_LIMIT, has_any)? {
-                let text = format!("nothing was acknowledged in {} s", TIME_LIMIT.as_secs());
-                return Err(Failure::Run(text));
-            }
-            let first_ms = begun.elapsed().as_millis() as u64;
-            self.outcome.first_ms_max = self.outcome.first_ms_max.max(first_ms);
-        }
-        let rest = Duration::from_millis(self.draw.below(self.options.round_ms as usize) as u64);
-        self.follow(&mut children, Instant::now() + rest, |_| false)?;
-        self.kill(children, self.options.participants)?;
-        self.check()?;
-        let outcome = &mut self.outcome;
-        match outcome.acknowledged - before {
-            0 => outcome.rounds_without += 1,
-            acknowledged => {
-                let is_first = outcome.rounds == 0;
-                let least = if is_first {
-                    u64::MAX
-                } else {
-                    outcome.acknowledged_least
-                };
-                outcome.acknowledged_least = least.min(acknowledged);
-                outcome.rounds += 1;
-            }
-        }
-        Ok(())
-    }
-
     /// Starts half of the participants: their writers are told that the logs are shut. With one more these
     /// are open.
     fn open_by_majority(&mut self) -> Result<(), Failure> {
@@ -218,6 +184,40 @@ impl<'a> Run<'a> {
         self.kill(children, half + 1)?;
         self.check()?;
         self.outcome.shut_with = half;
+        Ok(())
+    }
+
+    fn round(&mut self) -> Result<(), Failure> {
+        let before = self.outcome.acknowledged;
+        let mut children = self.start()?;
+        if self.draw.below(EARLY_EVERY) > 0 {
+            let begun = Instant::now();
+            let has_any = |run: &Self| run.outcome.acknowledged > before;
+            if !self.follow(&mut children, begun + TIME_LIMIT, has_any)? {
+                let text = format!("nothing was acknowledged in {} s", TIME_LIMIT.as_secs());
+                return Err(Failure::Run(text));
+            }
+            let first_ms = begun.elapsed().as_millis() as u64;
+            self.outcome.first_ms_max = self.outcome.first_ms_max.max(first_ms);
+        }
+        let rest = Duration::from_millis(self.draw.below(self.options.round_ms as usize) as u64);
+        self.follow(&mut children, Instant::now() + rest, |_| false)?;
+        self.kill(children, self.options.participants)?;
+        self.check()?;
+        let outcome = &mut self.outcome;
+        match outcome.acknowledged - before {
+            0 => outcome.rounds_without += 1,
+            acknowledged => {
+                let is_first = outcome.rounds == 0;
+                let least = if is_first {
+                    u64::MAX
+                } else {
+                    outcome.acknowledged_least
+                };
+                outcome.acknowledged_least = least.min(acknowledged);
+                outcome.rounds += 1;
+            }
+        }
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod client;
 mod facts;
 mod hostile;
 mod invariants;
+mod logged;
 mod member;
 mod plan;
 mod record;
@@ -23,6 +24,7 @@ mod storage;
 mod trace;
 mod world;
 
+pub use logged::LoggedPlan;
 pub use member::Blunder;
 pub use plan::{Action, LifePlan, PreviousGroup};
 pub use scenario::Scenario;

@@ -7,6 +7,7 @@ use spindle_dds_core::{
 };
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
+use super::logged::LoggedPlan;
 use super::member::Blunder;
 use super::storage;
 
@@ -79,6 +80,8 @@ pub struct LifePlan {
     /// Chance that an endpoint has a storage level: what its writer sends is kept, and its reader
     /// gets what was kept.
     pub durable: f64,
+    /// The logs of its topics, if they have any.
+    pub logged: Option<LoggedPlan>,
     /// Words that are forged in the rows of hostile members (every other one), in all. Hostile
     /// members crash at the end of the turns with faults.
     pub hostile: usize,
@@ -158,6 +161,7 @@ impl LifePlan {
             partial: 0.0,
             mute: 0.0,
             durable: 0.0,
+            logged: None,
             hostile: 0,
             slow: 0.0,
             lacking: 0.0,
@@ -229,6 +233,7 @@ impl LifePlan {
             partial: 0.0,
             mute: 0.0,
             durable: 0.0,
+            logged: None,
             hostile: 0,
             slow: 0.0,
             lacking: 0.0,
@@ -285,6 +290,11 @@ impl LifePlan {
     /// The id of the participant that was created after this many others.
     pub(super) fn id(&self, born: usize) -> MemberId {
         MemberId((self.previous.members + born) as u128 + 1)
+    }
+
+    /// Whether storage or logs are told of what is delivered.
+    pub(super) fn keeps(&self) -> bool {
+        self.durable > 0.0 || self.logged.is_some()
     }
 
     /// Whether a member reads what it is delivered.

@@ -1,6 +1,7 @@
 //! Kinds of lives, each drawn from a seed: what the tests, the command line and the mutants
 //! have in common.
 
+use super::logged::LoggedPlan;
 use super::plan::{Action, LifePlan};
 
 /// A kind of life.
@@ -33,13 +34,15 @@ pub enum Scenario {
     /// Writers and readers with storage levels, that come and go; members that get or give history
     /// crash, leave and come back.
     Storage,
+    /// Topics with logs on disks that outlast their members, and whole groups.
+    Logged,
     /// A few members, in whose life nothing happens but messages.
     Quiet,
 }
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 12] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
@@ -51,6 +54,7 @@ impl Scenario {
         ("crowd", Self::Crowd),
         ("returning", Self::Returning),
         ("storage", Self::Storage),
+        ("logged", Self::Logged),
         ("quiet", Self::Quiet),
     ];
 
@@ -140,6 +144,20 @@ impl Scenario {
                 (plan.turns, plan.limit) = (3000, 1500);
                 if seed.is_multiple_of(3) {
                     (plan.cuts, plan.pauses, plan.preempted) = (0.005, 0.0003, 0.3);
+                }
+            }
+            Self::Logged => {
+                plan.logged = Some(LoggedPlan::draw(seed));
+                (plan.availability, plan.mute, plan.divisions) = (false, 0.0, 0.0);
+                (plan.members, plan.members_max) = (1 + plan.members % 4, 12);
+                (plan.subgroups, plan.slow, plan.large) = (1 + plan.subgroups % 2, 0.0, 0.0);
+                (plan.joins, plan.updates, plan.leaves) = (0.003, 0.001, 0.0002);
+                (plan.lacking, plan.lacking_always, plan.invalid_requests) = (0.0, 0.0, 0.0);
+                (plan.crashes, plan.fault_bias) = ([0.0, 0.0002, 0.0006][seed as usize % 3], 5.0);
+                (plan.app_chance, plan.messages) = (0.3, 60);
+                (plan.turns, plan.limit) = (2500, 1500);
+                if seed.is_multiple_of(4) {
+                    (plan.cuts, plan.pauses, plan.preempted) = (0.003, 0.0003, 0.3);
                 }
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),

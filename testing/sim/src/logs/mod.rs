@@ -6,10 +6,11 @@
 
 mod participant;
 mod plan;
+mod reader;
 mod show;
 mod world;
 
-pub use plan::LogPlan;
+pub use plan::{LogPlan, ShownAfter};
 
 use crate::violation::Violation;
 
@@ -22,6 +23,10 @@ pub struct LogReport {
     pub written: usize,
     /// Samples acknowledged.
     pub acknowledged: usize,
+    /// Samples that readers have shown.
+    pub shown: usize,
+    /// Bits that have changed on disks, and logs that were mended after that.
+    pub flipped: (usize, usize),
 }
 
 /// Lives a life of logs. The second part is its trace, if that was asked for.
@@ -32,6 +37,8 @@ pub fn live_logs(plan: &LogPlan, is_traced: bool) -> (Result<LogReport, Violatio
         openings: world.openings,
         written: world.written,
         acknowledged: world.acknowledged,
+        shown: world.shown,
+        flipped: world.flipped,
     };
     let result = result
         .map(|()| report)

@@ -6,7 +6,7 @@ use spindle_dds_core::MessageKind;
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::storage::log::{LogHead, LogState, SimDisk, TopicLog};
 use spindle_dds_core::storage::{
-    HistoryLimits, KeeperStatus, LogEnd, LogGroup, LogId, LogKeeper, LogMarker, RecordMeta,
+    HistoryLimits, KeeperStatus, LogEnd, LogGroup, LogId, LogKeeper, LogMarker, Record, RecordMeta,
     SyncMode,
 };
 
@@ -131,8 +131,17 @@ pub(super) fn records(log: &mut TopicLog<SimDisk>) -> Vec<Kept> {
             position: it.record.position(),
             generation: it.generation,
             epoch: it.epoch,
-            value: it.record.meta().sequence,
+            value: value_of(&it.record),
         }));
+    }
+}
+
+/// What a record says; the greatest number if it does not say what was written.
+fn value_of(record: &Record) -> u64 {
+    let value = record.meta().sequence;
+    match *record.payload() == value.to_le_bytes() {
+        true => value,
+        false => u64::MAX,
     }
 }
 

@@ -1,6 +1,28 @@
 //! What a life of logs contains.
 
+use spindle_dds_core::storage::Degree;
 use spindle_dds_transport::sim::Rng;
+
+/// When a reader shows a sample: `spindle.log.deliver`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownAfter {
+    /// When it is delivered.
+    Delivery,
+    /// When the log of its participant has it; any one, if that does not log.
+    LocalLog,
+    /// When all logs have it.
+    AllLogs,
+}
+
+impl ShownAfter {
+    pub(super) fn degree(self) -> Option<Degree> {
+        match self {
+            Self::Delivery => None,
+            Self::LocalLog => Some(Degree::Local),
+            Self::AllLogs => Some(Degree::All),
+        }
+    }
+}
 
 /// The plan of a life of logs. Chances are of each step.
 #[derive(Debug, Clone)]
@@ -31,6 +53,12 @@ pub struct LogPlan {
     pub full: f64,
     /// That a sync fails.
     pub failing: f64,
+    /// Of the disks that have lost their power, that a bit changes on one.
+    pub flips: f64,
+    /// What readers show.
+    pub shown: ShownAfter,
+    /// A negative control: what readers have shown on delivery is to be known after a restart, too.
+    pub judges_shown_on_delivery: bool,
     /// A negative control: what was sent in a generation is acknowledged by the words of a later one, too.
     pub acknowledges_in_any_generation: bool,
     /// A negative control: what was sent in an earlier view is acknowledged when a majority of the present
@@ -44,6 +72,15 @@ impl LogPlan {
         let mut rng = Rng::new(seed ^ 0x10_95);
         let chance = |rng: &mut Rng, max: f64| rng.below(1000) as f64 / 1000.0 * max;
         let has_faults = rng.chance(0.4);
+        // Draws that were added later have a generator of their own, so that old seeds keep their lives.
+        let mut more = Rng::new(seed ^ 0xf1_1b);
+        let flips = if more.chance(0.4) { 0.3 } else { 0.0 };
+        let all = [
+            ShownAfter::Delivery,
+            ShownAfter::LocalLog,
+            ShownAfter::AllLogs,
+        ];
+        let shown = all[more.below(all.len())];
         Self {
             seed,
             logs: 1 + rng.below(5),
@@ -62,6 +99,9 @@ impl LogPlan {
             } else {
                 0.0
             },
+            flips,
+            shown,
+            judges_shown_on_delivery: false,
             acknowledges_in_any_generation: false,
             acknowledges_by_majority_of_proposed: false,
         }

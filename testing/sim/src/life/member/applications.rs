@@ -101,6 +101,9 @@ impl Member {
         class: DeliveryClass,
         len: u32,
     ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
+        if self.awaits_logs(subgroup, class) {
+            return None;
+        }
         Some(self.engine.handle().subgroup(subgroup)?.claim(class, len))
     }
 
@@ -292,6 +295,9 @@ impl Member {
             class: committed.class,
             sent,
         });
+        if self.open_topics.is_some() {
+            self.committed.push((committed, token));
+        }
         let key = (committed.subgroup, committed.class);
         self.last.insert(key, committed);
         let (rng, chance) = &mut self.patience;

@@ -3,6 +3,7 @@
 
 mod applications;
 mod blunder;
+mod logged;
 mod recorder;
 mod returning;
 
@@ -93,6 +94,10 @@ pub(super) struct Member {
     preemption: (Rng, f64),
     /// What it keeps and gets of writers with a storage level, in a life with any.
     pub(super) storage: Option<Storage>,
+    /// In a life with logs: the topics that take samples.
+    open_topics: Option<BTreeSet<SubgroupId>>,
+    /// In a life with logs: messages that were committed, with their tokens.
+    committed: Vec<(Committed, u64)>,
     /// What its applications did, not yet recorded.
     pub(super) facts: Vec<Fact<'static>>,
 }
@@ -159,6 +164,8 @@ impl Member {
             ),
             storage: (plan.durable > 0.0)
                 .then(|| Storage::new(identity.id, plan.seed, 4 * plan.limit)),
+            open_topics: plan.logged.map(|_| BTreeSet::new()),
+            committed: Vec::new(),
             facts: Vec::new(),
         }
     }

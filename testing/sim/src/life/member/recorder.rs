@@ -138,7 +138,7 @@ impl Recorder {
 
     /// Storage is told of an ordered message.
     fn tell(&mut self, delivery: &Delivery<'_, SimFabric>, sender: MemberId) {
-        if self.plan.durable > 0.0 && delivery.class == DeliveryClass::Ordered {
+        if self.plan.keeps() && delivery.class == DeliveryClass::Ordered {
             self.told.push(Told::Message(Message {
                 subgroup: delivery.subgroup.id(),
                 epoch: delivery.subgroup.epoch(),
@@ -151,7 +151,7 @@ impl Recorder {
     }
 
     fn begin(&mut self, view: &Arc<View>) {
-        if self.plan.durable > 0.0 {
+        if self.plan.keeps() {
             self.told.push(Told::ViewBegun(view.clone()));
         }
         for subgroup in &view.subgroups {

@@ -6,6 +6,8 @@
 mod environment;
 mod events;
 mod faults;
+mod groups;
+mod logged;
 mod phases;
 mod quiescent;
 mod storage;
@@ -22,6 +24,7 @@ use super::branches::Branches;
 use super::checkers::Checkers;
 use super::facts::EpochKey;
 use super::hostile::RowForger;
+use super::logged::Logs;
 use super::member::{Member, Mode};
 use super::plan::{LifePlan, PreviousGroup};
 use super::record::DomainRecord;
@@ -59,6 +62,9 @@ pub struct LifeReport {
     pub delivered: usize,
     /// Records of history that readers have shown.
     pub historical: usize,
+    /// Epochs of topics that were seen to take samples as their logs were open, and samples that logs
+    /// have acknowledged.
+    pub logged: (usize, usize),
     /// Numbers of messages that were acknowledged, refused, and unknown; without those of hostile
     /// members.
     pub outcomes: [usize; 3],
@@ -70,18 +76,7 @@ pub struct LifeReport {
     pub trace_hash: u64,
 }
 
-/// Runs a life to its end.
-pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
-    World::new(plan).live()
-}
-
-/// Runs a life to its end, with a trace.
-pub fn live_traced(plan: &LifePlan) -> (Result<LifeReport, Violation>, Vec<Line>) {
-    let mut world = World::new(plan);
-    world.trace = Some(Vec::new());
-    let result = world.live();
-    (result, world.trace.unwrap_or_default())
-}
+pub use self::groups::{live, live_traced};
 
 struct World<'a> {
     plan: &'a LifePlan,
@@ -110,6 +105,8 @@ struct World<'a> {
     cuts: Vec<(usize, NodeId, NodeId)>,
     branches: Branches,
     post: Post,
+    /// The logs, in a life with any.
+    logs: Option<Logs>,
     checkers: Checkers,
     /// Newcomers that crashed before they joined: a view may have them as members.
     died_joining: BTreeSet<MemberId>,
@@ -126,7 +123,7 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a LifePlan) -> Self {
+    fn new(plan: &'a LifePlan, logs: Option<Logs>) -> Self {
         let mut rng = Rng::new(plan.seed);
         let network = SimNetwork::new(plan.seed, 0, plan.network.clone());
         let mut world = Self {
@@ -147,6 +144,7 @@ impl<'a> World<'a> {
             cuts: Vec::new(),
             branches: Branches::default(),
             post: Post::new(plan.seed),
+            logs,
             checkers: Checkers::new(plan.availability, plan.only.as_deref()),
             died_joining: BTreeSet::new(),
             may_suspect_wrongly: plan.may_suspect_wrongly(),
@@ -189,7 +187,7 @@ impl<'a> World<'a> {
         if id != self.plan.id(0) && self.odds.chance(self.plan.invalid_requests) {
             endpoints.insert(9, self.plan.invalid_endpoint(&mut self.odds));
         }
-        ViewMember {
+        let mut participant = ViewMember {
             id,
             host,
             address: Vec::new(),
@@ -197,7 +195,9 @@ impl<'a> World<'a> {
             updates: 0,
             endpoints: endpoints.into(),
             notes: BTreeMap::new(),
-        }
+        };
+        self.start_logs(&mut participant);
+        participant
     }
 
     fn spawn(&mut self, participant: &ViewMember, first: &Arc<View>, branch: u64) {
@@ -264,7 +264,11 @@ impl<'a> World<'a> {
             if self.turn == self.rests_at() {
                 self.members.iter_mut().for_each(Member::rest);
             }
+            if self.has_blackout() {
+                return Ok(self.report());
+            }
             if self.turn == self.plan.turns {
+                self.bring_all_logs();
                 self.end_hostile_members();
                 self.checkers.judge(None)?;
             }
@@ -272,13 +276,17 @@ impl<'a> World<'a> {
             let over = self.turn > self.rests_at();
             let is_group_at_rest = over && self.is_group_at_rest();
             rests += usize::from(is_group_at_rest);
-            quiet = match is_group_at_rest && self.is_all_stored() {
+            quiet = match is_group_at_rest && self.is_all_stored() && self.are_logs_at_rest() {
                 true => quiet + 1,
                 false => 0,
             };
         }
         self.check_end()?;
-        Ok(LifeReport {
+        Ok(self.report())
+    }
+
+    fn report(&mut self) -> LifeReport {
+        LifeReport {
             views: self.branches.views(),
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
@@ -291,11 +299,15 @@ impl<'a> World<'a> {
             committed: self.checkers.committed,
             delivered: self.checkers.delivered,
             historical: self.checkers.historical,
+            logged: self
+                .logs
+                .as_ref()
+                .map_or((0, 0), |it| (it.openings, it.acknowledged)),
             outcomes: self.checkers.outcomes(),
             turns: self.turn,
             left: self.legacy(),
             trace_hash: self.network.trace_hash(),
-        })
+        }
     }
 
     fn legacy(&self) -> PreviousGroup {
@@ -319,6 +331,7 @@ impl<'a> World<'a> {
         }
         self.mend_cuts();
         self.carry_packets()?;
+        self.release_logs();
         self.sponsor_newcomers();
         self.follow_script();
         if self.members.is_empty() {
@@ -333,6 +346,8 @@ impl<'a> World<'a> {
         if !member.is_up() || member.paused_until > self.now {
             return Ok(());
         }
+        self.look_at_logs(at)?;
+        let member = &mut self.members[at];
         if self.rng.chance(self.plan.app_chance) {
             member.act(self.turn, self.plan);
         }
@@ -353,6 +368,7 @@ impl<'a> World<'a> {
             .engine
             .with_sink(|sink| sink.return_loans(turn, false));
         self.tell_storage(at)?;
+        self.act_in_logs(at)?;
         self.read_events(at)?;
         self.act_in_storage(at)
     }
@@ -367,6 +383,7 @@ impl<'a> World<'a> {
             && asleep
             && self.network.pending() == 0
             && self.is_storage_at_rest()
+            && self.are_logs_at_rest()
             && !self.is_at_rest()
         {
             let due = up().map(|member| member.due).filter(|due| *due > 0).min();

@@ -11,11 +11,15 @@ use crate::violation::Finding;
 
 impl World<'_> {
     pub(super) fn is_at_rest(&self) -> bool {
-        self.is_group_at_rest() && self.is_all_stored()
+        self.is_group_at_rest() && self.is_all_stored() && self.are_logs_at_rest()
     }
 
     /// What is violated if there is no rest, though the group was in so many turns.
     pub(super) fn no_rest(&self, rests: usize) -> Finding {
+        if rests > 1000 && !self.are_logs_at_rest() {
+            let what = format!("keepers of logs do not rest: {}", self.describe_logs());
+            return ("D7", what);
+        }
         if rests > 1000 {
             return (
                 "Q4",
@@ -97,6 +101,7 @@ impl World<'_> {
             }
         }
         self.check_storage_at_rest()?;
+        self.check_logs_at_rest()?;
         // A member that does not read is in no hurry to deliver what it sent itself.
         let mut survivors = self.survivors();
         survivors.retain(|id| self.plan.reads(*id));

@@ -5,14 +5,15 @@
 //! delivered in an epoch and not recorded by the log that an opening begins with is *lost*: no log will have
 //! it.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use spindle_dds_core::storage::{Generation, LogGroup};
+use super::roster::{Generation, LogGroup};
 
 /// How many logs have to have a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Degree {
+pub enum Degree {
     /// That of the participant itself; any one where it does not log.
     Local,
     /// A strict majority.
@@ -23,9 +24,10 @@ pub(crate) enum Degree {
 
 /// How a sample stands to the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logged {
+pub enum Logged {
     /// So many logs as are asked for have it.
     Yes,
+    /// They do not have it yet.
     NotYet,
     /// It is not known that any log will have it.
     Lost,
@@ -33,17 +35,18 @@ pub(crate) enum Logged {
 
 /// An epoch of the topic's subgroup: how often the participant had lost its group, and the view that
 /// began it.
-pub(crate) type EpochKey = (u32, u64);
+pub type EpochKey = (u32, u64);
 
 /// Where the messages of this participant stand in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EpochPlace {
-    pub(crate) key: EpochKey,
+pub struct EpochPlace {
+    /// The epoch.
+    pub key: EpochKey,
     /// Position at which the epoch begins.
-    pub(crate) base: u64,
+    pub base: u64,
     /// Position of this participant's first message, and the distance from one to the next. `None`
     /// where it does not send.
-    pub(crate) sends: Option<(u64, u64)>,
+    pub sends: Option<(u64, u64)>,
 }
 
 /// Delivered, and in no log of a later opening.
@@ -54,13 +57,41 @@ struct Lost {
     until: EpochKey,
 }
 
+/// The last opening that was seen.
+#[derive(Debug)]
+struct Opening {
+    generation: Generation,
+    /// Position at which the first epoch began that was seen of it.
+    base: u64,
+    /// It is known to have taken samples.
+    is_used: bool,
+}
+
+impl Opening {
+    /// The end of what the log that a later opening begins with has of what was delivered up to now. Other
+    /// openings, of which nothing was seen here, may have come in between.
+    fn end_in(&self, group: &LogGroup) -> u64 {
+        let Some(source) = group.source else {
+            return 0;
+        };
+        // Of two openings with one number, one at most has taken samples.
+        let mut rosters = group.rosters.iter();
+        let is_known = self.is_used || rosters.any(|it| it.generation == self.generation);
+        match source.generation.cmp(&self.generation.number) {
+            Ordering::Less => source.end.min(self.base),
+            Ordering::Equal if is_known => source.end,
+            // Its last records are of an opening that was not seen.
+            Ordering::Equal | Ordering::Greater => 0,
+        }
+    }
+}
+
 /// What is known of the logs of a topic.
 #[derive(Debug, Default)]
-pub(crate) struct LogLevels {
+pub struct LogLevels {
     /// By degree: so many logs have the records below.
     levels: [u64; 3],
-    /// The last opening that was seen, and in which session.
-    opening: Option<(u32, Generation)>,
+    opening: Option<Opening>,
     /// The last epochs, oldest first; one after the other.
     places: VecDeque<EpochPlace>,
     lost: VecDeque<Lost>,
@@ -73,7 +104,7 @@ const LOST_MAX: usize = 64;
 
 impl LogLevels {
     /// An epoch begins, with these logs.
-    pub(crate) fn enter(&mut self, place: EpochPlace, group: Option<&LogGroup>) {
+    pub fn enter(&mut self, place: EpochPlace, group: Option<&LogGroup>) {
         if self.places.back().is_none_or(|last| last.key != place.key) {
             self.places.push_back(place);
             if self.places.len() > PLACES_MAX {
@@ -86,18 +117,20 @@ impl LogLevels {
     }
 
     fn opened(&mut self, place: EpochPlace, group: &LogGroup) {
-        let (returns, _) = place.key;
-        let new = group.generation;
-        let Some((before, old)) = self.opening.replace((returns, new)) else {
-            return;
-        };
-        if old == new {
+        let generation = group.generation;
+        let known = self.opening.as_ref();
+        if known.is_some_and(|it| it.generation == generation) {
             return;
         }
-        // What other openings were like, which this participant has not seen, it does not know.
-        let is_seen = before == returns || new.number == old.number.wrapping_add(1);
-        let source = group.source.filter(|_| is_seen);
-        let end = source.map_or(0, |it| it.end).min(place.base);
+        let new = Opening {
+            generation,
+            base: place.base,
+            is_used: false,
+        };
+        let Some(before) = self.opening.replace(new) else {
+            return;
+        };
+        let end = before.end_in(group).min(place.base);
         for level in &mut self.levels {
             *level = end.min(*level);
         }
@@ -116,7 +149,7 @@ impl LogLevels {
 
     /// The logs of the present epoch have these positions, one each; `own` is the index of this
     /// participant's. Returns whether any level has risen.
-    pub(crate) fn note(&mut self, words: &[u64], own: Option<usize>) -> bool {
+    pub fn note(&mut self, words: &[u64], own: Option<usize>) -> bool {
         let mut sorted = words.to_vec();
         sorted.sort_unstable();
         let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
@@ -130,6 +163,12 @@ impl LogLevels {
             true => sorted[(sorted.len() - 1) / 2],
             false => 0,
         };
+        if *least > 0
+            && *least >= base
+            && let Some(opening) = &mut self.opening
+        {
+            opening.is_used = true;
+        }
         let mut has_risen = false;
         for (level, now) in self.levels.iter_mut().zip([*local, quorum, *least]) {
             has_risen |= *level < now;
@@ -139,7 +178,7 @@ impl LogLevels {
     }
 
     /// How a position stands.
-    pub(crate) fn at(&self, degree: Degree, position: u64) -> Logged {
+    pub fn at(&self, degree: Degree, position: u64) -> Logged {
         let mut lost = self.lost.iter();
         if lost.any(|it| it.positions.contains(&position)) {
             return Logged::Lost;
@@ -151,7 +190,7 @@ impl LogLevels {
     }
 
     /// How a message of this participant stands that was sent in an epoch, with this index.
-    pub(crate) fn of_message(&self, degree: Degree, key: EpochKey, index: u64) -> Logged {
+    pub fn of_message(&self, degree: Degree, key: EpochKey, index: u64) -> Logged {
         let mut places = self.places.iter();
         let place = places.find(|it| it.key >= key);
         match place {
@@ -181,10 +220,10 @@ impl LogLevels {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use spindle_dds_core::membership::MemberId;
-    use spindle_dds_core::storage::{LogGroupState, LogId, LogSource, Logger};
+    use crate::membership::MemberId;
+    use crate::storage::{LogGroupState, LogId, LogSource, Logger};
 
     use super::*;
 
@@ -206,7 +245,11 @@ mod tests {
             rosters: Vec::new(),
             whole: vec![LogId(1)],
             loggers: vec![logger],
-            source: Some(LogSource { logger, end }),
+            source: Some(LogSource {
+                logger,
+                end,
+                generation: number - 1,
+            }),
             state: LogGroupState::Open,
         }
     }
@@ -322,6 +365,38 @@ mod tests {
         known.note(&[50], None);
         known.enter(back(7, 100), Some(&group(3, 90)));
         assert_eq!(levels(&known, 39), [Lost; 3]);
+    }
+
+    /// Another group, of which nothing is seen here, has opened the logs in between, and has logged other
+    /// samples at the same positions.
+    #[test]
+    fn what_another_group_has_logged_is_not_what_was_delivered_here() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 27), Some(&group(2, 27)));
+        known.note(&[27], None);
+        known.enter(place(2, 33), None);
+        known.enter(place(3, 39), Some(&group(4, 39)));
+        known.note(&[39], None);
+        assert_eq!(levels(&known, 30), [Lost; 3]);
+        assert_eq!(levels(&known, 39), [NotYet; 3]);
+    }
+
+    /// None of the logs had brought any of the last opening to its disk.
+    #[test]
+    fn records_of_an_earlier_opening_are_not_those_of_the_last_one() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 40), Some(&group(3, 40)));
+        known.note(&[40], None);
+        known.enter(place(2, 46), None);
+        let mut next = group(4, 50);
+        next.source = next.source.map(|it| LogSource {
+            generation: 2,
+            ..it
+        });
+        known.enter(place(3, 50), Some(&next));
+        known.note(&[50], None);
+        assert_eq!(levels(&known, 42), [Lost; 3]);
+        assert_eq!(levels(&known, 39), [Yes; 3]);
     }
 
     #[test]

@@ -1,0 +1,33 @@
+//! Lives with logs over the real engine: what is acknowledged outlasts members, and whole groups.
+
+use std::thread;
+
+use spindle_dds_sim::{LifeReport, Scenario, live};
+
+/// Lives of these seeds on two threads.
+fn lives(seeds: u64) -> Vec<LifeReport> {
+    let half = |first: u64| {
+        let seeds = (first..seeds).step_by(2);
+        let lives = seeds.map(|seed| live(&Scenario::Logged.draw(seed)));
+        lives.collect::<Result<Vec<_>, _>>()
+    };
+    let halves = thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        [half(0), other.join().expect("the other half has run")]
+    });
+    let halves = halves.map(|it| it.unwrap_or_else(|violation| panic!("{violation}")));
+    halves.into_iter().flatten().collect()
+}
+
+#[test]
+fn what_is_acknowledged_outlasts_total_restarts() {
+    let (mut openings, mut acknowledged) = (0, 0);
+    for report in lives(100) {
+        openings += report.logged.0;
+        acknowledged += report.logged.1;
+    }
+    assert!(
+        openings > 500 && acknowledged > 2_000,
+        "{openings}, {acknowledged}"
+    );
+}
