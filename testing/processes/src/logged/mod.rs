@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
         while self.outcome.rounds < self.options.rounds {
             self.round()?;
         }
-        // Between hosts, the first contact founds no group before a majority of the last one's members is there.
+        // Between hosts, one that comes back looks for the members that it knew, and founds no group meanwhile.
         if self.job.hosts.is_empty() {
             self.open_by_majority()?;
         }
