@@ -29,6 +29,7 @@ mod entity;
 mod error;
 mod handle;
 mod history;
+mod instance_names;
 mod joining;
 mod keys;
 mod lease;

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use spindle_dds_core::storage::log::{LogError, LogState, MendError, Mended, TopicLog};
+use spindle_dds_core::storage::log::{Compaction, LogError, LogState, MendError, Mended, TopicLog};
 
 use super::lock::LogLock;
 use super::place::LogPlace;
 use super::reader::LogReader;
-use super::replay::Replay;
 use crate::history::LogDirectory;
+use crate::instance_names::InstanceNames;
+use crate::keys::KnownKeys;
 
 /// What compaction has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,29 +43,19 @@ impl LogLock {
     /// # Errors
     /// The log is damaged, or a file cannot be written.
     pub fn compact(&self, place: &LogPlace) -> Result<CompactReport, LogError> {
-        let (settled, kept) = {
+        let (settled, names) = {
             let mut log = LogReader::open(&place.path)?;
             let settled = settled(&mut log)?;
             // Without its type, key hashes tell instances apart.
             let ty = log.keyed_by_digest();
-            let limits = log.head().limits;
-            let mut replay = Replay::new(limits, ty.as_ref(), now_ns());
-            for record in log.records(0) {
-                let record = record?;
-                if record.record.position() >= settled {
-                    break;
-                }
-                replay.put(&record);
-            }
-            (settled, replay.kept())
+            let known = |table: &_| KnownKeys::of_dynamic(ty.as_ref()?, table);
+            (settled, InstanceNames::new(known))
         };
         let mut log = open(&place.path)?;
         let bytes_before = log.figures().bytes;
-        let mut from = 0;
-        let keep = |position| position >= settled || kept.contains(&position);
-        while let Some(one) = log.compact(from, settled, &|meta| keep(meta.position))? {
-            from = one.next;
-        }
+        let limits = log.head().limits;
+        let mut compaction = Compaction::new(&log, settled, limits, now_ns());
+        compaction.run(&mut log, &|record, history| names.of(record, history))?;
         Ok(CompactReport {
             bytes_before,
             bytes: log.figures().bytes,
@@ -108,7 +99,8 @@ fn is_alone(state: &LogState) -> bool {
     logs.peek().is_some() && logs.all(|it| *it == state.id)
 }
 
-fn now_ns() -> u64 {
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX))
 }

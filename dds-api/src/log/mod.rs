@@ -34,10 +34,10 @@ mod change;
 mod lock;
 mod place;
 mod reader;
-mod replay;
 
 pub use crate::history::LogCounters;
 pub use change::CompactReport;
+pub(crate) use change::now_ns;
 pub use lock::LogLock;
 pub use place::{LogPlace, log_places};
 pub use reader::{LogReader, LogRecords};

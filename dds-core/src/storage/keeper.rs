@@ -17,6 +17,7 @@
 //! The methods call the disk, and so they block. Sources: the logged storage level of the Derecho DDS
 //! (Spindle, section V-C); PERSISTENT of DDS 1.4 (2.2.3.4).
 
+mod compacting;
 mod pull;
 #[cfg(all(test, not(loom)))]
 #[expect(clippy::unwrap_used)]
@@ -24,6 +25,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use self::compacting::Compacting;
+pub use self::compacting::CompactionTime;
 use self::pull::Pull;
 use super::history::HistoryLimits;
 use super::log::{Disk, LogError, LogHead, LogState, LoggedRecord, TopicLog};
@@ -96,8 +99,10 @@ pub enum LogPacket {
         complete: u64,
         /// There are no more on its disk.
         is_end: bool,
+        /// How often the sender has removed records by compaction.
+        removals: u64,
     },
-    /// The sender's records are others before the place that was asked for.
+    /// The sender's records are others before the place that was asked for, or are gone.
     Mismatch {
         /// That place.
         after: u64,
@@ -127,6 +132,7 @@ pub struct LogKeeper<D: Disk, H> {
     synced_at_ns: u64,
     /// When what has failed for lack of room is tried again.
     retry_at_ns: Option<u64>,
+    compacting: Compacting,
     packets: Vec<(MemberId, LogPacket)>,
 }
 
@@ -161,6 +167,7 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             status: KeeperStatus::Good,
             synced_at_ns: 0,
             retry_at_ns: None,
+            compacting: Compacting::default(),
             packets: Vec::new(),
         }
     }

@@ -34,7 +34,7 @@ pub use donor::{Donor, DonorReply, PARTS_GRANTED};
 pub use handover::Handover;
 pub use history::{HistoryLimit, HistoryLimits, Put, SampleHistory, Snapshot};
 pub use joiner::{Joiner, JoinerAsk, JoinerState, PartError, TransferProgress};
-pub use keeper::{KeeperStatus, LogKeeper, LogMarker, LogPacket, SyncMode};
+pub use keeper::{CompactionTime, KeeperStatus, LogKeeper, LogMarker, LogPacket, SyncMode};
 pub use levels::{Degree, EpochKey, EpochPlace, LogLevels, Logged};
 pub use record::{Cursor, HEAD_LEN, PART_LEN_MAX, Record, RecordMeta};
 pub use roster::{Generation, LogEnd, LogGroup, LogGroupState, LogId, LogSource, Logger, Roster};

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use spindle_dds_core::MessageKind;
-use spindle_dds_core::storage::log::{LogHead, LoggedRecord, SimDisk, TopicLog};
-use spindle_dds_core::storage::{LogId, RecordMeta};
+use spindle_dds_core::storage::log::{Compaction, LogHead, LoggedRecord, SimDisk, TopicLog};
+use spindle_dds_core::storage::{HistoryLimits, LogId, RecordMeta};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -188,7 +188,12 @@ fn use_log<E>(
         let _ = log.step_back(position, 3);
     }
     let end = log.appended();
-    let _ = log.compact(0, end, &|meta| meta.position % 4 == 0);
+    let limits = HistoryLimits {
+        depth: Some(1),
+        ..HistoryLimits::default()
+    };
+    let mut compaction = Compaction::new(&log, end, limits, 1);
+    let _ = compaction.run(&mut log, &|record, _| record.meta().key);
     let _ = log.truncate(end / 2);
     let _ = log.truncate(0);
 }

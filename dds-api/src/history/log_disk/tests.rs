@@ -1,6 +1,6 @@
 use spindle_dds_core::MessageKind;
-use spindle_dds_core::storage::log::{LogError, LogHead, TopicLog};
-use spindle_dds_core::storage::{LogId, RecordMeta};
+use spindle_dds_core::storage::log::{Compaction, LogError, LogHead, TopicLog};
+use spindle_dds_core::storage::{HistoryLimits, LogId, RecordMeta};
 
 use super::mounted::Mounted;
 use super::*;
@@ -64,11 +64,16 @@ fn a_log_lives_in_a_directory() {
     assert_eq!(positions(&mut log), all);
     log.truncate(6003).unwrap();
     let left: Vec<u64> = all.into_iter().filter(|it| *it < 6003).collect();
-    let compacted = log
-        .compact(0, 2000, &|meta| meta.position.is_multiple_of(9))
-        .unwrap()
+    let before = log.figures().bytes;
+    let limits = HistoryLimits {
+        depth: Some(1),
+        ..HistoryLimits::default()
+    };
+    let mut compaction = Compaction::new(&log, 2000, limits, 1);
+    compaction
+        .run(&mut log, &|record, _| record.meta().key)
         .unwrap();
-    assert!(compacted.bytes_after * 8 < compacted.bytes_before);
+    assert!(log.figures().bytes < before);
     append(&mut log, 7000..7003).unwrap();
     log.sync().unwrap();
     let (mut log, report) = TopicLog::open(LogDirectory::new(&path)).unwrap().unwrap();

@@ -12,6 +12,7 @@
 //! surrounds it: a thread, the files, packets, and the log endpoint by which the group knows the log.
 
 mod changes;
+mod compacting;
 mod counters;
 mod notice;
 mod packet;

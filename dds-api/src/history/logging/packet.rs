@@ -40,9 +40,11 @@ impl LogMessage {
                 records,
                 complete,
                 is_end,
+                removals,
             } => {
                 out.extend(after.to_le_bytes());
                 out.extend(complete.to_le_bytes());
+                out.extend(removals.to_le_bytes());
                 out.push(u8::from(*is_end));
                 out.extend(records);
             }
@@ -65,6 +67,7 @@ impl LogMessage {
             18 => LogPacket::Part {
                 after: u64::from_le_bytes(take(rest)?),
                 complete: u64::from_le_bytes(take(rest)?),
+                removals: u64::from_le_bytes(take(rest)?),
                 is_end: match take(rest)? {
                     [0] => false,
                     [1] => true,
@@ -106,6 +109,7 @@ mod tests {
                 records: vec![1, 2, 3],
                 complete: u64::MAX,
                 is_end: true,
+                removals: 6,
             },
             LogPacket::Mismatch { after: 3 },
             LogPacket::Refused,

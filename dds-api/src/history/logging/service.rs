@@ -183,7 +183,8 @@ impl LogService {
         let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
         let is_asked = limits.is_some();
         let mode = mode(self.config.sync);
-        let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
+        let place = (subgroup, number, &topic.sample_type);
+        let opened = LoggedTopic::open(directory, (&head, is_asked), place, mode)?;
         self.start(state)?;
         let opened = Arc::new(opened);
         self.feed.push(LogItem::Opened(opened.clone()));

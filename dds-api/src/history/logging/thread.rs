@@ -12,6 +12,7 @@ use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
 use super::changes::{LogChange, LogChanges};
+use super::compacting::Compacting;
 use super::notice::{LogTroubles, Notices};
 use super::packet::LogMessage;
 use super::service::LoggedTopics;
@@ -117,6 +118,7 @@ struct Topic {
     /// All loggers are known to be ready in the present epoch.
     is_confirmed: bool,
     fill: Option<Fill>,
+    compacting: Compacting,
     /// The text of the last warning.
     told: String,
 }
@@ -169,7 +171,9 @@ impl LogThread {
             }
             self.tell();
             self.outbox.send_waiting();
-            if !any && !fills {
+            let mut topics = self.topics.values_mut();
+            let compacts = topics.any(|it| it.compact_on(now));
+            if !any && !fills && !compacts {
                 self.feed.sleep(self.time_to_sleep());
             }
         }
@@ -221,6 +225,7 @@ impl LogThread {
                     taken_to: 0,
                     is_confirmed: false,
                     fill: None,
+                    compacting: Compacting::default(),
                     told: String::new(),
                 };
                 self.topics.insert(logged.key, topic);
@@ -504,6 +509,19 @@ impl Topic {
         }
         self.fill = Some(fill);
         true
+    }
+
+    /// Removes some of what no reader needs from the log. Returns whether there is more to do.
+    fn compact_on(&mut self, now: u64) -> bool {
+        let mut settled = 0;
+        if let Some(place) = &self.place
+            && self.is_confirmed
+            && place.is_logger
+        {
+            let words = place.ranks.iter().map(|rank| place.handle.persisted(*rank));
+            settled = words.min().unwrap_or(0);
+        }
+        self.compacting.go_on(&self.logged, settled, now)
     }
 
     /// Warns of what keeps the log from being written, once. Returns whether it is another status than

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
 use crate::log::LogPlace;
+use crate::sample_type::SampleType;
 use crate::wire::Wire;
 
 /// A delivered message that stays in its ring until it is in the log.
@@ -38,6 +39,7 @@ pub(crate) struct LoggedTopic {
     pub(crate) subgroup: SubgroupId,
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
+    pub(super) sample_type: SampleType,
     /// Where its files are.
     pub(super) path: PathBuf,
     keeper: Mutex<Keeper>,
@@ -64,7 +66,7 @@ impl LoggedTopic {
     pub(super) fn open(
         directory: &Path,
         (head, is_asked): (&LogHead, bool),
-        (subgroup, number): (SubgroupId, u64),
+        (subgroup, number, sample_type): (SubgroupId, u64, &SampleType),
         mode: SyncMode,
     ) -> Result<Self> {
         let place = LogPlace::new(directory, head.domain, &head.topic);
@@ -85,6 +87,7 @@ impl LoggedTopic {
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
+            sample_type: sample_type.clone(),
             path: place.path,
             keeper: Mutex::new(keeper),
             end: Mutex::new(end),

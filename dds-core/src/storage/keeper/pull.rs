@@ -1,4 +1,14 @@
 //! How a log gets what it lacks of another one.
+//!
+//! The chain values at the end of the learner's records show whether the donor has the same ones. If not, the
+//! learner goes back by 1, 2, 4, .. records; but no further than its own compaction went, as a log is not cut
+//! off there. Then it begins anew.
+//!
+//! # Across a gap
+//! What a donor has removed may have ended instances of which the learner has samples: they would live
+//! again. So records after a gap are taken only by a learner that has all records before from the same
+//! donor, between two compactions of it. Another one begins anew. A donor that is asked does not
+//! compact its log for a while.
 
 use super::{KeeperStatus, LogKeeper, LogPacket, LoggedRecord, next_state};
 use crate::membership::MemberId;
@@ -14,8 +24,20 @@ pub(super) struct Pull {
     /// Records by which the place goes back at the next mismatch.
     step: u64,
     is_asked: bool,
+    /// All records below the place are of this donor, which had removed records so often.
+    whole_of: Option<(MemberId, u64)>,
     /// When it was asked for last, or when the donor was found to have no more.
     at_ns: u64,
+}
+
+/// What became of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// They do not follow those that are there.
+    No,
+    /// They come after a gap.
+    BeginsAnew,
 }
 
 /// Bytes that are asked for at a time.
@@ -52,6 +74,7 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
                 chain,
                 bytes_max,
             } => {
+                self.compacting.was_asked(now_ns);
                 let answer = self.answer(lineage, (after, chain), bytes_max);
                 let answer = answer.unwrap_or_else(|error| {
                     self.note(Err(error), now_ns);
@@ -64,9 +87,10 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
                 records,
                 complete,
                 is_end,
+                removals,
             } => {
                 if self.is_answer(from, Some(after)) {
-                    let taken = self.take_part(after, &records);
+                    let taken = self.take_part(after, &records, (from, removals));
                     self.part_taken(taken, (complete, is_end), now_ns);
                 }
             }
@@ -124,16 +148,29 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             records: bytes,
             complete: self.unsynced_from().unwrap_or(self.delivered_to),
             is_end: end >= synced,
+            removals: self.log.figures().compacted,
         })
     }
 
-    fn take_part(&mut self, after: u64, mut bytes: &[u8]) -> Result<bool, LogError> {
+    fn take_part(
+        &mut self,
+        after: u64,
+        mut bytes: &[u8],
+        donor: (MemberId, u64),
+    ) -> Result<Taken, LogError> {
         let mut records = Vec::new();
         while !bytes.is_empty() {
             let Some(record) = LoggedRecord::read(&mut bytes) else {
-                return Ok(false);
+                return Ok(Taken::No);
             };
             records.push(record);
+        }
+        if let Some(pull) = &mut self.pull {
+            let is_whole = after == 0 || pull.whole_of == Some(donor);
+            pull.whole_of = is_whole.then_some(donor);
+            if !is_whole && records.iter().any(|it| it.is_after_gap) {
+                return Ok(Taken::BeginsAnew);
+            }
         }
         self.adopt_rosters()?;
         if after < self.log.last().end {
@@ -143,12 +180,12 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
                 done => done?,
             }
             if self.log.last().end != after {
-                return Ok(true);
+                return Ok(Taken::Yes);
             }
         }
         match self.log.append_logged(&records) {
-            Err(LogError::Chain { .. } | LogError::Order { .. }) => Ok(false),
-            done => done.map(|()| true),
+            Err(LogError::Chain { .. } | LogError::Order { .. }) => Ok(Taken::No),
+            done => done.map(|()| Taken::Yes),
         }
     }
 
@@ -164,13 +201,20 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
 
     fn part_taken(
         &mut self,
-        taken: Result<bool, LogError>,
+        taken: Result<Taken, LogError>,
         (complete, is_end): (u64, bool),
         now_ns: u64,
     ) {
         match taken {
-            Ok(true) => {}
-            Ok(false) => {
+            Ok(Taken::Yes) => {}
+            Ok(Taken::BeginsAnew) => {
+                if let Some(pull) = &mut self.pull {
+                    (pull.after, pull.step) = (0, 0);
+                }
+                self.ask(now_ns);
+                return;
+            }
+            Ok(Taken::No) => {
                 // Another logger has the same records, or this log is not what its chain says.
                 let donor = self.pull.take().map_or(MemberId(0), |pull| pull.donor);
                 self.status = KeeperStatus::Barred(format!(
@@ -226,15 +270,30 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return;
         };
         pull.step = (pull.step * 2).max(1);
-        match self.log.step_back(after, pull.step) {
+        let step = pull.step;
+        match self.place_back(after, step) {
             Ok(place) => {
-                pull.after = place;
+                if let Some(pull) = &mut self.pull {
+                    pull.after = place;
+                }
                 self.ask(now_ns);
             }
             Err(error) => {
                 self.note(Err(error), now_ns);
             }
         }
+    }
+
+    /// The place a number of records before one. A log that was compacted is not cut off before that.
+    fn place_back(&mut self, after: u64, records: u64) -> Result<u64, LogError> {
+        let place = self.log.step_back(after, records)?;
+        let settled = self.log.settled();
+        let (least, _) = self.log.chain_before(settled)?;
+        Ok(match place < least {
+            true if after > least => least,
+            true => 0,
+            false => place,
+        })
     }
 
     /// Goes on to pull, where that is needed.
@@ -288,12 +347,15 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         let stranger = self.stranger_to(group);
         // Whole logs have the same records: what one has said of a place holds for the next.
         let place = self.pull.take();
-        let (after, step) =
-            place.map_or_else(|| (self.log.last().end, 0), |it| (it.after, it.step));
+        let (after, step, whole_of) = match place {
+            Some(place) => (place.after, place.step, place.whole_of),
+            None => (self.log.last().end, 0, None),
+        };
         self.pull = Some(Pull {
             donor,
             after,
             step,
+            whole_of,
             is_asked: false,
             at_ns: now_ns,
         });

@@ -1,5 +1,7 @@
 //! Keepers in groups that are founded, joined, left and lost, on disks that forget what was not synced.
 
+mod compacted;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -57,8 +59,8 @@ impl Disk for TestDisk {
 
     fn create(&mut self, file: &str) -> Result<(), DiskError> {
         self.change(|files| {
-            files.now.insert(file.to_owned(), Vec::new());
-            Some(())
+            let before = files.now.insert(file.to_owned(), Vec::new());
+            before.is_none().then_some(())
         })
     }
 
@@ -182,11 +184,17 @@ struct World {
     groups: [Group; 2],
     members: u128,
     values: u64,
+    /// All messages that were sent, by their values.
+    sent: BTreeMap<u64, RecordMeta>,
+    /// What the logs say that is kept for readers.
+    limits: HistoryLimits,
     /// What a strict majority of the loggers had on their disks.
     acknowledged: Vec<u64>,
     packets: Vec<(usize, MemberId, LogPacket)>,
     now_ns: u64,
     opened: usize,
+    /// Segments that were written anew, or removed.
+    compacted: u64,
 }
 
 /// Of a host that is in no group.
@@ -204,17 +212,21 @@ impl World {
             end: None,
             word: (0, 0),
         };
-        let count = 1 + random.below(5);
+        let hosts = (0..1 + random.below(5)).map(host).collect();
+        let limits = compacted::limits(&mut random);
         Self {
-            hosts: (0..count).map(host).collect(),
+            hosts,
             groups: Default::default(),
             random,
             members: 0,
             values: 0,
+            sent: BTreeMap::new(),
+            limits,
             acknowledged: Vec::new(),
             packets: Vec::new(),
             now_ns: 1,
             opened: 0,
+            compacted: 0,
         }
     }
 
@@ -232,13 +244,14 @@ impl World {
             topic: "T".to_owned(),
             type_name: "T".to_owned(),
             type_information: Vec::new(),
-            limits: HistoryLimits::default(),
+            limits: self.limits,
         };
         let opened = TopicLog::open(disk.clone()).expect("no log is damaged");
         let log = match opened {
             Some((log, _)) => log,
             None => TopicLog::create(disk, id, &head).expect("there is room"),
         };
+        let log = log.with_segment_bytes(compacted::SEGMENT_BYTES);
         let mode = [
             SyncMode::Each,
             SyncMode::Batch,
@@ -362,10 +375,11 @@ impl World {
                 sequence: self.values,
                 timestamp: 0,
                 writer: [1; 16],
-                key: [0; 16],
-                kind: MessageKind::Data,
+                key: [self.random.below(3) as u8; 16],
+                kind: compacted::kind(&mut self.random),
                 encapsulation: 0,
             };
+            self.sent.insert(self.values, meta);
             let payload = self.values.to_le_bytes().to_vec();
             for at in it.members.clone() {
                 let item = Item::Message(meta, payload.clone());
@@ -504,29 +518,16 @@ impl World {
             open += 1;
             self.opened += 1;
             let loggers = self.groups[group].logs.as_ref().unwrap().loggers.clone();
-            let mut all: Vec<Vec<u64>> = Vec::new();
+            let mut all: Vec<compacted::Known> = Vec::new();
             for logger in loggers {
                 let host = self
                     .hosts
                     .iter_mut()
                     .find(|it| it.member == logger.member)
                     .unwrap();
-                let keeper = host.keeper.as_mut().unwrap();
-                let mut known: Vec<u64> = values(keeper).into_iter().map(|it| it.1).collect();
-                known.extend(keeper.live.iter().map(|it| it.meta.sequence));
-                let waiting = host.inbox.iter().filter_map(|item| match item {
-                    Item::Message(meta, _) => Some(meta.sequence),
-                    Item::View(_) => None,
-                });
-                known.extend(waiting);
-                all.push(known);
+                all.push(compacted::Known::of(host));
             }
-            assert!(
-                all.windows(2).all(|it| it[0] == it[1]),
-                "equal logs: {all:?}"
-            );
-            let missing = self.acknowledged.iter().find(|it| !all[0].contains(it));
-            assert_eq!(missing, None, "{:?} in {all:?}", self.acknowledged);
+            self.check_logs(&all);
         }
         assert!(open < 2, "two groups take samples");
     }
@@ -551,6 +552,7 @@ impl World {
                 let group = self.random.below(2);
                 self.publish(group);
             }
+            50..60 if group != OUT => self.compact(at),
             50.. => self.work(at),
             _ => {}
         }
@@ -601,32 +603,36 @@ fn values(keeper: &mut LogKeeper<TestDisk, Vec<u8>>) -> Vec<(u64, u64)> {
     }
 }
 
-fn run(seed: u64) -> (usize, usize) {
+fn run(seed: u64) -> [usize; 3] {
     let mut world = World::new(seed);
     let steps = 100 + world.random.below(600);
     for _ in 0..steps {
         world.step();
     }
     world.end();
-    (world.opened, world.acknowledged.len())
+    let compacted = world.compacted as usize;
+    [world.opened, world.acknowledged.len(), compacted]
 }
 
 #[test]
 fn what_was_acknowledged_is_in_every_log_that_opens() {
     let seeds = std::env::var("SPINDLE_SEEDS").ok();
-    let (mut opened, mut acknowledged) = (0, 0);
+    let mut counts = [0; 3];
     let range = seeds.and_then(|it| {
         let (from, to) = it.split_once("..")?;
         Some(from.parse().ok()?..to.parse().ok()?)
     });
     for seed in range.unwrap_or(0..300) {
         let outcome = std::panic::catch_unwind(|| run(seed));
-        let Ok((o, a)) = outcome else {
+        let Ok(of_run) = outcome else {
             panic!("seed {seed}");
         };
-        opened += o;
-        acknowledged += a;
+        counts
+            .iter_mut()
+            .zip(of_run)
+            .for_each(|(sum, it)| *sum += it);
     }
-    assert!(opened > 0 && acknowledged > 0, "{opened}, {acknowledged}");
-    println!("{opened} steps open, {acknowledged} acknowledged");
+    assert!(counts.iter().all(|it| *it > 0), "{counts:?}");
+    let [opened, acknowledged, compacted] = counts;
+    println!("{opened} steps open, {acknowledged} acknowledged, {compacted} segments compacted");
 }

@@ -1,182 +1,152 @@
-//! Removing records that nothing needs any more.
+//! Writing a segment anew without the records that nothing needs any more.
 //!
-//! Segments that take no more records are looked at, one a call. One of which less than half lives is
-//! written anew without the others, and replaced by rename. Its last record always stays, so that the
-//! segment after it still follows. A first segment without a record that lives is removed; the
-//! superblock then says where the log begins.
+//! The new file is written beside the old one, some bytes a call, and replaces it by rename. Records that
+//! follow removed ones say so. The last record of a segment always stays, so that the segment after it still
+//! follows. A first segment without a record that lives is removed; the superblock then says where the
+//! log begins.
 
-use super::super::record::RecordMeta;
 use super::disk::Disk;
 use super::error::LogError;
-use super::layout::{RecordHead, SEGMENT_HEAD_LEN, SegmentHead};
+use super::layout::{RecordHead, SegmentHead};
 use super::meta::{Start, Superblock, UNFINISHED};
+use super::segment::Mark;
 use super::topic_log::TopicLog;
 use super::walk::{BAD_CRC, Walked, Walker};
 
-/// Bytes that are written at once, or more.
-const BLOCK: usize = 1 << 20;
-
-/// What became of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compacted {
-    /// What the next call takes as `from`.
-    pub next: u64,
-    /// Bytes of its records.
-    pub bytes_before: u64,
-    /// Bytes of its records now.
-    pub bytes_after: u64,
+/// A segment that is being written anew.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// Number of the segment.
+    number: u64,
+    /// The new file.
+    unfinished: String,
+    /// Bytes of it.
+    len: u64,
+    /// How far the old file was read.
+    mark: Mark,
+    is_after_gap: bool,
 }
 
 impl<D: Disk> TopicLog<D> {
-    /// Looks at the first segment whose records come at `from` or after it, and removes the records that
-    /// `keep` denies if they are more than half of it. `None`: there is no such segment.
-    ///
-    /// Only segments with records below `settled` alone are touched. What is below `settled` is never
-    /// truncated, and `keep` denies a record only because of others below `settled`: otherwise a later
-    /// [`truncate`](Self::truncate) would lose the old and the new.
-    pub fn compact(
-        &mut self,
-        from: u64,
-        settled: u64,
-        keep: &dyn Fn(&RecordMeta) -> bool,
-    ) -> Result<Option<Compacted>, LogError> {
-        self.check_usable()?;
-        let count = self.segments.len();
-        let mut starts = self.segments.iter().map(|it| it.start().last.end);
-        let Some(index) = starts.position(|it| it >= from) else {
-            return Ok(None);
-        };
-        let Some(next) = self.segments.get(index + 1).map(|it| it.start()) else {
-            return Ok(None);
-        };
-        if index + 1 >= count || next.last.end > settled || settled > self.synced.last.end {
-            return Ok(None);
-        }
-        let (bytes_before, live) = self.live(index, keep)?;
-        let mut compacted = Compacted {
-            next: next.last.end,
-            bytes_before,
-            bytes_after: bytes_before,
-        };
-        if live * 2 >= bytes_before {
-            return Ok(Some(compacted));
-        }
-        let mut superblock = Superblock {
-            settled: settled.max(self.superblock.settled),
-            ..self.superblock.clone()
-        };
-        let is_removed = index == 0 && live == 0;
-        if is_removed {
-            superblock.start = Start {
-                segment: self.segments[1].number,
-                last: next.last,
-                records: next.records,
-            };
-        }
-        if superblock != self.superblock {
-            self.replace_superblock(superblock)?;
-        }
-        if is_removed {
-            let segment = self.segments.remove(0);
-            self.remove(&segment.file)?;
-            self.sync_directory()?;
-            compacted.bytes_after = 0;
-        } else {
-            compacted.bytes_after = self.rewrite(index, keep)?;
-        }
-        Ok(Some(compacted))
+    /// The index of a segment by its number.
+    pub(super) fn index_of(&self, number: u64) -> Option<usize> {
+        let first = self.segments.first()?.number;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        (index < self.segments.len()).then_some(index)
     }
 
-    /// Bytes of all records of a segment, and of those that are kept.
-    fn live(
+    /// Shows records of a segment from a place on, until they have a number of bytes: at least one, if there
+    /// is any. Gives the place after them, and whether the segment ends there.
+    pub(super) fn walk(
         &mut self,
         index: usize,
-        keep: &dyn Fn(&RecordMeta) -> bool,
-    ) -> Result<(u64, u64), LogError> {
+        from: Mark,
+        bytes_max: u64,
+        see: &mut dyn FnMut(Mark, &RecordHead, &[u8]),
+    ) -> Result<(Mark, bool), LogError> {
         let segment = &self.segments[index];
         let id = self.superblock.state.id;
-        let mut walker = Walker::new(id, &segment.file, segment.len, segment.start());
-        let mut live = 0;
+        let mut walker = Walker::new(id, &segment.file, segment.len, from);
         loop {
-            match walker.step(&mut self.disk)? {
-                Walked::Record(head) if keep(&head.meta) => live += head.record_len(),
-                Walked::Record(_) => {}
+            let before = walker.mark();
+            let damaged = |what| LogError::damaged(&segment.file, before.offset, what);
+            let head = match walker.peek(&mut self.disk)? {
+                Walked::Record(head) => head,
                 Walked::End => {
-                    self.check_end(index, walker.mark())?;
-                    return Ok((segment.len - SEGMENT_HEAD_LEN as u64, live));
+                    self.check_end(index, before)?;
+                    return Ok((before, true));
                 }
-                Walked::Bad(what) => {
-                    return Err(LogError::damaged(&segment.file, walker.mark().offset, what));
-                }
-            }
-        }
-    }
-
-    /// Writes a segment anew without the records that are not kept. Gives the bytes of its records.
-    fn rewrite(
-        &mut self,
-        index: usize,
-        keep: &dyn Fn(&RecordMeta) -> bool,
-    ) -> Result<u64, LogError> {
-        let file = self.segments[index].file.clone();
-        let unfinished = format!("{file}{UNFINISHED}");
-        if let Err(error) = self.disk.create(&unfinished) {
-            return Err(self.not_created(&unfinished, &error));
-        }
-        let len = match self.copy_kept(index, &unfinished, keep) {
-            Ok(len) => len,
-            Err(error @ (LogError::Damaged { .. } | LogError::Unreadable { .. })) => {
-                self.remove(&unfinished)?;
-                return Err(error);
-            }
-            Err(error) => return Err(error),
-        };
-        self.figures.syncs_of_state += 1;
-        if let Err(error) = self.disk.sync(&unfinished) {
-            return Err(self.die(&unfinished, &error));
-        }
-        if let Err(error) = self.disk.rename(&unfinished, &file) {
-            return Err(self.undo(&unfinished, &error));
-        }
-        self.sync_directory()?;
-        self.segments[index].rewritten(len);
-        self.figures.written += len;
-        Ok(len - SEGMENT_HEAD_LEN as u64)
-    }
-
-    /// Copies what is kept of a segment. Gives the length of the copy.
-    fn copy_kept(
-        &mut self,
-        index: usize,
-        to: &str,
-        keep: &dyn Fn(&RecordMeta) -> bool,
-    ) -> Result<u64, LogError> {
-        let id = self.superblock.state.id;
-        let segment = &self.segments[index];
-        let (file, end) = (segment.file.clone(), segment.len);
-        let head = SegmentHead {
-            log: id,
-            number: segment.number,
-            before: segment.start().last,
-            records: segment.start().records,
-        };
-        let mut walker = Walker::new(id, &file, end, segment.start());
-        let mut bytes = head.bytes().to_vec();
-        let mut len = 0;
-        let mut is_after_gap = false;
-        while walker.mark().offset < end {
-            let Walked::Record(head) = walker.peek(&mut self.disk)? else {
-                return Err(LogError::damaged(&file, walker.mark().offset, "no record"));
+                Walked::Bad(what) => return Err(damaged(what)),
             };
-            let is_last = walker.mark().offset + head.record_len() == end;
-            if is_last || keep(&head.meta) {
+            if before.offset - from.offset >= bytes_max.max(1) {
+                return Ok((before, false));
+            }
+            let Some(payload) = walker.payload(&mut self.disk, &head)? else {
+                return Err(damaged(BAD_CRC));
+            };
+            see(before, &head, payload);
+            walker.pass(&head);
+        }
+    }
+
+    /// What is below this position is never truncated from now on.
+    pub(super) fn settle(&mut self, settled: u64) -> Result<(), LogError> {
+        if settled <= self.superblock.settled {
+            return Ok(());
+        }
+        self.replace_superblock(Superblock {
+            settled,
+            ..self.superblock.clone()
+        })
+    }
+
+    /// Removes the first segment. Another one follows.
+    pub(super) fn remove_first(&mut self) -> Result<(), LogError> {
+        let Some(next) = self.segments.get(1) else {
+            return Ok(());
+        };
+        let (segment, start) = (next.number, next.start());
+        self.replace_superblock(Superblock {
+            start: Start {
+                segment,
+                last: start.last,
+                records: start.records,
+            },
+            ..self.superblock.clone()
+        })?;
+        let segment = self.segments.remove(0);
+        self.remove(&segment.file)?;
+        self.sync_directory()?;
+        self.figures.compacted += 1;
+        Ok(())
+    }
+
+    /// Begins to write a segment anew.
+    pub(super) fn begin_copy(&mut self, index: usize) -> Result<Copy, LogError> {
+        self.drop_unfinished()?;
+        let segment = &self.segments[index];
+        let start = segment.start();
+        let head = SegmentHead {
+            log: self.superblock.state.id,
+            number: segment.number,
+            before: start.last,
+            records: start.records,
+        };
+        let mut copy = Copy {
+            number: segment.number,
+            unfinished: format!("{}{UNFINISHED}", segment.file),
+            len: 0,
+            mark: start,
+            is_after_gap: false,
+        };
+        if let Err(error) = self.disk.create(&copy.unfinished) {
+            return Err(self.not_created(&copy.unfinished, &error));
+        }
+        self.unfinished = Some(copy.unfinished.clone());
+        self.write_copy(&mut copy, &head.bytes())?;
+        Ok(copy)
+    }
+
+    /// Copies what is kept of some bytes of the segment. They are synced when this returns, so that the last
+    /// sync has little to do. Gives whether the new file has replaced the old one.
+    pub(super) fn copy_some(
+        &mut self,
+        copy: &mut Copy,
+        bytes_max: u64,
+        keep: &dyn Fn(&RecordHead) -> bool,
+    ) -> Result<bool, LogError> {
+        let Some(index) = self.index_of(copy.number) else {
+            return Ok(true);
+        };
+        let (id, end) = (self.superblock.state.id, self.segments[index].len);
+        let mut bytes = Vec::new();
+        let mut is_after_gap = copy.is_after_gap;
+        let walked = self.walk(index, copy.mark, bytes_max, &mut |mark, head, payload| {
+            let is_last = mark.offset + head.record_len() == end;
+            if is_last || keep(head) {
                 let head = RecordHead {
                     is_after_gap: head.is_after_gap || is_after_gap,
-                    ..head
-                };
-                let offset = walker.mark().offset;
-                let Some(payload) = walker.payload(&mut self.disk, &head)? else {
-                    return Err(LogError::damaged(&file, offset, BAD_CRC));
+                    ..*head
                 };
                 bytes.extend_from_slice(&head.bytes(id));
                 bytes.extend_from_slice(payload);
@@ -184,15 +154,50 @@ impl<D: Disk> TopicLog<D> {
             } else {
                 is_after_gap = true;
             }
-            walker.pass(&head);
-            if bytes.len() >= BLOCK || walker.mark().offset == end {
-                if let Err(error) = self.disk.write(to, len, &[&bytes]) {
-                    return Err(self.undo(to, &error));
-                }
-                len += bytes.len() as u64;
-                bytes.clear();
+        });
+        let (mark, is_end) = match walked {
+            Ok(walked) => walked,
+            Err(error) => {
+                self.drop_unfinished()?;
+                return Err(error);
             }
+        };
+        (copy.mark, copy.is_after_gap) = (mark, is_after_gap);
+        if !bytes.is_empty() {
+            self.write_copy(copy, &bytes)?;
         }
-        Ok(len)
+        if !is_end {
+            return Ok(false);
+        }
+        let file = self.segments[index].file.clone();
+        if let Err(error) = self.disk.rename(&copy.unfinished, &file) {
+            return Err(self.undo(&copy.unfinished, &error));
+        }
+        self.unfinished = None;
+        self.sync_directory()?;
+        self.segments[index].rewritten(copy.len);
+        self.figures.written += copy.len;
+        self.figures.compacted += 1;
+        Ok(true)
+    }
+
+    fn write_copy(&mut self, copy: &mut Copy, bytes: &[u8]) -> Result<(), LogError> {
+        let file = &copy.unfinished;
+        if let Err(error) = self.disk.write(file, copy.len, &[bytes]) {
+            self.unfinished = None;
+            return Err(self.undo(file, &error));
+        }
+        copy.len += bytes.len() as u64;
+        self.figures.syncs_of_state += 1;
+        let synced = self.disk.sync(file);
+        synced.map_err(|error| self.die(file, &error))
+    }
+
+    /// Removes the new file of a segment that was given up.
+    pub(super) fn drop_unfinished(&mut self) -> Result<(), LogError> {
+        match self.unfinished.take() {
+            Some(file) => self.remove(&file),
+            None => Ok(()),
+        }
     }
 }

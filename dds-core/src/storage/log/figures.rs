@@ -17,4 +17,6 @@ pub struct LogFigures {
     pub written: u64,
     /// Records that this process has appended.
     pub appended: u64,
+    /// Segments that this process has written anew without records that nothing needs, or removed.
+    pub compacted: u64,
 }

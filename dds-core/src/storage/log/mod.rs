@@ -25,6 +25,7 @@
 //! not known, and a second `fsync` would say that all is well.
 
 mod compact;
+mod compaction;
 mod disk;
 mod error;
 mod figures;
@@ -41,7 +42,7 @@ mod topic_log;
 mod verify;
 mod walk;
 
-pub use compact::Compacted;
+pub use compaction::{Compaction, InstanceOf};
 pub use disk::{Disk, DiskError};
 pub use error::LogError;
 pub use figures::LogFigures;

@@ -62,6 +62,8 @@ impl<D: Disk> TopicLog<D> {
             condition,
             segment_bytes: SEGMENT_BYTES,
             figures: LogFigures::default(),
+            truncations: 0,
+            unfinished: None,
         };
         let mut report = OpenReport {
             truncated: log.superblock.truncating,

@@ -172,6 +172,8 @@ impl<D: Disk> TopicLog<D> {
         if end > 0 && end < settled {
             return Err(LogError::Compacted { settled });
         }
+        self.truncations += 1;
+        self.drop_unfinished()?;
         let place = self.place(end)?;
         if let Some(Place { segment, mark }) = place
             && segment > 0

@@ -50,6 +50,10 @@ pub struct TopicLog<D> {
     pub(super) condition: Condition,
     pub(super) segment_bytes: u64,
     pub(super) figures: LogFigures,
+    /// Truncations by this process.
+    pub(super) truncations: u64,
+    /// The new file of a segment that is written anew.
+    pub(super) unfinished: Option<String>,
 }
 
 impl<D: Disk> TopicLog<D> {
@@ -71,6 +75,8 @@ impl<D: Disk> TopicLog<D> {
             condition: Condition::Usable,
             segment_bytes: SEGMENT_BYTES,
             figures: LogFigures::default(),
+            truncations: 0,
+            unfinished: None,
         };
         let files = log.disk.list();
         let files = files.map_err(|error| LogError::unreadable(SUPERBLOCK, error))?;

@@ -38,6 +38,7 @@ struct Life {
     log: TopicLog<SimDisk>,
     model: Model,
     is_power_cut: bool,
+    compaction: Option<Compaction>,
 }
 
 impl Life {
@@ -54,6 +55,7 @@ impl Life {
             log,
             model,
             is_power_cut: false,
+            compaction: None,
         }
     }
 
@@ -63,7 +65,8 @@ impl Life {
             9..=11 => self.sync(),
             12 => self.truncate(),
             13 => self.record(),
-            14 => self.compact(),
+            14 if self.compaction.is_none() => self.compact(),
+            14 => self.compact_on(),
             15 => self.look(),
             16 => self.run_full(),
             17 => self.disk.fail_sync_after(self.rng.below(4) as u64),
@@ -198,12 +201,26 @@ impl Life {
         model
             .superseded
             .extend(below.filter(|it| !keep(&meta(*it))));
-        let mut from = 0;
-        while let Ok(Some(done)) = self.log.compact(from, settled, &keep) {
-            assert!(done.bytes_after <= done.bytes_before);
-            assert!(done.next > from);
-            from = done.next;
+        let live = model.records.iter().map(|it| it.position);
+        let live = live.filter(|it| keep(&meta(*it))).collect();
+        self.compaction = Some(Compaction::of_live(&self.log, settled, live));
+        self.compact_on();
+    }
+
+    /// Some steps of what was begun.
+    fn compact_on(&mut self) {
+        let Some(mut compaction) = self.compaction.take() else {
+            return;
+        };
+        let bytes = self.log.figures().bytes;
+        let mut is_done = false;
+        for _ in 0..self.rng.below(12) {
+            let bytes_max = self.rng.below(600) as u64;
+            let step = compaction.step(&mut self.log, &|it, _| it.meta().key, bytes_max);
+            is_done |= step != Ok(true);
         }
+        assert!(self.log.figures().bytes <= bytes);
+        self.compaction = Some(compaction).filter(|_| !is_done);
         self.note_synced();
     }
 
@@ -230,6 +247,7 @@ impl Life {
     }
 
     fn crash(&mut self) {
+        self.compaction = None;
         // Power may be cut within what failed: then it is the power that failed.
         match self.rng.below(3) {
             0 if !self.is_power_cut => self.disk.end_process(),

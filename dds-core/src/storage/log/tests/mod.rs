@@ -5,6 +5,7 @@ mod crashes;
 mod errors;
 mod flips;
 mod mend;
+mod passes;
 mod records;
 
 use super::*;
