@@ -7,11 +7,12 @@ use spindle_dds_transport::hybrid::PeerPath;
 use spindle_dds_transport::tcp::StreamCalls;
 use spindle_dds_transport::{FabricCounters, StationTraffic};
 
+use super::logs::TopicLogFigures;
 use super::memory::MemoryFigures;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,8 @@ pub struct ParticipantFigures {
     /// History that its readers are getting.
     #[serde(default)]
     pub transfers: Vec<TransferFigures>,
+    /// Its logs of PERSISTENT topics, by name.
+    pub logs: Vec<TopicLogFigures>,
     /// How long its writers waited for room, by subgroup; subgroups without waits are omitted.
     pub waits: Vec<WaitFigures>,
     /// Its writers and readers that do not match one of their topic, of this or another participant.
@@ -282,7 +285,7 @@ mod tests {
     use spindle_dds_qos::PolicyId;
 
     use super::*;
-    use crate::monitor::MemoryKind;
+    use crate::monitor::{LogCondition, MemoryKind};
 
     #[test]
     fn each_time_is_counted_in_its_bucket() {
@@ -327,6 +330,10 @@ mod tests {
             wake_ups: 0,
             topics: vec![TopicFigures::default()],
             transfers: Vec::new(),
+            logs: vec![TopicLogFigures {
+                condition: LogCondition::Shut { present: 1, of: 3 },
+                ..TopicLogFigures::default()
+            }],
             waits: Vec::new(),
             mismatches: vec![MismatchFigures {
                 policies: vec![Incompatibility {
@@ -355,9 +362,9 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(ParticipantFigures::read(&bytes[..end]).is_err(), "{end}");
         }
-        let other = br#"{"version":9,"anything":true}"#;
+        let other = br#"{"version":10,"anything":true}"#;
         let error = ParticipantFigures::read(other).unwrap_err().to_string();
-        assert!(error.contains("version 9"), "{error}");
+        assert!(error.contains("version 10"), "{error}");
     }
 
     /// Altered bytes are an error or other figures, and never panic.

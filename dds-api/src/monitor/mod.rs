@@ -15,6 +15,7 @@
 
 mod client;
 mod figures;
+mod logs;
 mod memory;
 
 pub use client::{Monitor, ObservedMember};
@@ -22,6 +23,7 @@ pub use figures::{
     Latencies, MemberFigures, MismatchFigures, ParticipantFigures, TopicFigures, TransferFigures,
     VERSION, WaitFigures,
 };
+pub use logs::{LogCondition, TopicLogFigures};
 pub use memory::{MemoryFigures, MemoryKind};
 /// What a participant knows of the heartbeats of the others.
 pub use spindle_dds_core::membership::{DetectorFigures, HeartbeatFigures};

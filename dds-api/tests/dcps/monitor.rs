@@ -4,13 +4,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
+use spindle_dds::monitor::{DeliveryClass, LogCondition, Monitor, ParticipantFigures};
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, ResourceLimits};
 use spindle_dds::{DomainParticipant, Duration};
 
+use crate::logged::{close, logger, persistent_writer};
 use crate::meeting::{
-    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
-    writer_with,
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, until,
+    writer, writer_with,
 };
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -242,4 +243,45 @@ fn a_switch_that_is_off_is_off() {
     assert_eq!(greatest, [1, 1, 1]);
     let ([_, receiver], _) = run(&["batched_upcalls"]);
     assert_eq!(receiver.upcalls, 200);
+}
+
+#[test]
+fn a_monitor_receives_the_figures_of_logs() {
+    let logs = [(); 3].map(|()| tempfile::TempDir::new().expect("a directory"));
+    let meeting = Meeting::new();
+    let participants = [0, 1, 2].map(|at| logger(&meeting, logs[at].path()));
+    let writers = participants
+        .each_ref()
+        .map(|it| writer_with(it, "State", persistent_writer()));
+    enable(&participants);
+    let mut monitor = Monitor::new(0, Some(Path::new(&meeting.directory())));
+    for number in 0..100 {
+        writers[0].write(&state(1, number)).expect("room");
+    }
+    writers[0]
+        .wait_for_acknowledgments(Duration::from_millis(60_000))
+        .expect("on disk");
+    // The last round of a log thread is told a little later.
+    until("three logs have all", || {
+        let logs: Vec<_> = observe(&mut monitor)
+            .into_iter()
+            .flat_map(|it| it.logs)
+            .collect();
+        let has_all = |log: &spindle_dds::monitor::TopicLogFigures| {
+            let is_open = log.condition == LogCondition::Open && log.topic == "State";
+            let is_written = log.records == 100 && log.behind == 0 && log.files == 1;
+            is_open && is_written && log.syncs > 0 && log.written_bytes >= 100 * 96
+        };
+        logs.len() == 3 && logs.iter().all(has_all)
+    });
+    drop(writers);
+    let [first, others @ ..] = participants;
+    close(others);
+    // One of three is no majority.
+    until("the one that is left is shut", || {
+        let told = observe(&mut monitor);
+        let log = told.first().and_then(|it| it.logs.first());
+        log.is_some_and(|log| matches!(log.condition, LogCondition::Shut { .. }))
+    });
+    close([first]);
 }

@@ -225,6 +225,15 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         !self.is_dead() && (self.whole.is_some() || self.near.is_some())
     }
 
+    /// Positions from the first message that is not on the disk to the last one that was delivered.
+    pub fn behind(&self) -> u64 {
+        let synced = match self.is_whole() {
+            true => self.unsynced_from().unwrap_or(self.delivered_to),
+            false => self.log.synced(),
+        };
+        self.delivered_to.saturating_sub(synced)
+    }
+
     /// Position below which all deliveries are on the disk; `None` if all are.
     pub fn unsynced_from(&self) -> Option<u64> {
         let synced = self.log.synced();

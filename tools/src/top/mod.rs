@@ -4,7 +4,7 @@
 //!   the kernel (`process`).
 //! - `scene`: the rates between two snapshots; `blocked`: which participants wait, and for which
 //!   others; `late`: which members are late; `mismatches`: which endpoints do not match;
-//!   `transfers`: which history is being transferred. All are computed from the snapshots alone.
+//!   `transfers`: which history is being transferred; `logs`: the logs of topics. All are computed from the snapshots alone.
 //! - `tables`, `problems`: what there is to show of a scene; `names`: names in few columns.
 //! - `viewer`: what of it is on the screen, and the keys that change that; `screen`: that as a frame;
 //!   `live`: the terminal. `page`: all of it as text. The alternative is the scene as JSON.
@@ -14,6 +14,7 @@
 mod blocked;
 mod late;
 mod live;
+mod logs;
 mod mismatches;
 pub(crate) mod names;
 mod options;

@@ -11,6 +11,7 @@ use spindle_dds::monitor::{
 
 use super::blocked::{Blocked, Comparison};
 use super::late::{Late, late};
+use super::logs::Log;
 use super::mismatches::{Mismatch, mismatches};
 use super::snapshot::Snapshot;
 use super::transfers::{Transfer, transfers};
@@ -27,6 +28,8 @@ pub(super) struct Scene {
     pub(super) topics: Vec<Topic>,
     /// History that participants are getting.
     pub(super) transfers: Vec<Transfer>,
+    /// Logs of PERSISTENT topics.
+    pub(super) logs: Vec<Log>,
     /// Writers and readers of one topic that do not match.
     pub(super) mismatches: Vec<Mismatch>,
     /// Pairs of these that participants do not list. Those that both of its participants leave out
@@ -236,12 +239,12 @@ fn common(one: &str, other: &str) -> usize {
 
 /// Turns counts into rates. Without an earlier snapshot, the counts since the participant's start
 /// are used.
-struct Rate {
+pub(super) struct Rate {
     seconds: f64,
 }
 
 impl Rate {
-    fn between(before: Option<&ParticipantFigures>, now: &ParticipantFigures) -> Self {
+    pub(super) fn between(before: Option<&ParticipantFigures>, now: &ParticipantFigures) -> Self {
         let before_ns = before.map_or(0, |before| before.taken_at_ns);
         let elapsed_ns = now.taken_at_ns.saturating_sub(before_ns);
         Self {
@@ -249,7 +252,7 @@ impl Rate {
         }
     }
 
-    fn of(&self, before: Option<u64>, now: u64) -> f64 {
+    pub(super) fn of(&self, before: Option<u64>, now: u64) -> f64 {
         now.saturating_sub(before.unwrap_or(0)) as f64 / self.seconds
     }
 }
@@ -305,6 +308,7 @@ impl Scene {
             let topics = figures.topics.iter();
             let topic = |topic| Topic::of(topic, old, figures, &names);
             scene.topics.extend(topics.map(topic));
+            scene.logs.extend(Log::all(old, figures, &names));
             let comparison = Comparison {
                 before: old,
                 now: figures,
@@ -313,6 +317,9 @@ impl Scene {
             };
             scene.blocked.extend(comparison.blocked());
         }
+        scene
+            .logs
+            .sort_by(|a, b| (&a.topic, &a.participant).cmp(&(&b.topic, &b.participant)));
         scene
             .topics
             .sort_by(|a, b| (&a.topic, &a.participant).cmp(&(&b.topic, &b.participant)));

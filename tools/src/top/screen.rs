@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   the domain and its view
-//!   1 Participants  2 Batches  ...  7 Problems (2)
+//!   1 Participants  2 Batches  ...  8 Problems (2)
 //!   the title of the table
 //!   participant   CPU %   out/s   ...            >
 //!   rows; what has no room is scrolled to
@@ -64,20 +64,31 @@ pub(super) fn draw(scene: &Scene, viewer: &mut Viewer, area: Rect, buffer: &mut 
     }
 }
 
-/// The names of the tables; that of the one that is shown if not all have room.
+/// The names of the tables, short ones if these have no room; that of the one that is shown if not all
+/// have.
 fn tabs(scene: &Scene, viewer: &Viewer, width: usize) -> Line<'static> {
     let counts = problems(scene).into_iter().map(|it| it.count);
     let problems = counts.fold(0, u64::saturating_add);
-    let names = tables::NAMES.iter().map(|name| (*name).to_owned());
-    let names = names.chain([format!("Problems ({problems})")]);
-    let names = (1..).zip(names).map(|(at, name)| format!("{at} {name}"));
-    let names: Vec<String> = names.collect();
-    let all: usize = names.iter().map(|it| columns(it)).sum();
-    let gaps = names.len() - 1;
-    let Some(gap) = [2, 1].into_iter().find(|gap| all + gaps * gap <= width) else {
+    let names = |is_short: bool| {
+        let (names, problems) = match is_short {
+            false => (tables::NAMES, format!("Problems ({problems})")),
+            true => (tables::SHORT_NAMES, format!("Problems {problems}")),
+        };
+        let names = names.map(str::to_owned).into_iter().chain([problems]);
+        let names = (1..).zip(names).map(|(at, name)| format!("{at} {name}"));
+        names.collect::<Vec<String>>()
+    };
+    let fits = |(is_short, gap): &(bool, usize)| {
+        let names = names(*is_short);
+        let all: usize = names.iter().map(|it| columns(it)).sum();
+        all + gap * (names.len() - 1) <= width
+    };
+    let Some((is_short, gap)) = [(false, 2), (false, 1), (true, 1)].into_iter().find(fits) else {
+        let names = names(false);
         let text = format!("{} of {TABS}, Tab: the next", names[viewer.tab]);
         return Line::from(cut_end(&text, width)).bold();
     };
+    let names = names(is_short);
     let spans = names.into_iter().enumerate().flat_map(|(at, name)| {
         let style = match at {
             at if at == viewer.tab => Style::new().reversed(),

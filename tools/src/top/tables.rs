@@ -2,6 +2,7 @@
 
 use spindle_dds::monitor::MemoryKind;
 
+use super::logs::Log;
 use super::names::{clean, columns};
 use super::scene::{Figures, Participant, PeerReach, Scene, Sizes, Times, Topic};
 use super::transfers::Transfer;
@@ -156,6 +157,26 @@ const TRANSFERS: &[Column] = &[
     ("MB", "their size: 64 bytes for each beside its payload"),
 ];
 
+const STATE: Column = (
+    "state",
+    "open: it is written; learner: it takes what it lacks; shut k/n: k of n logs are there",
+);
+
+const LOGS: &[Column] = &[
+    (
+        "behind",
+        "positions that were delivered and are not on the disk",
+    ),
+    ("syncs/s", "syncs of its files"),
+    ("MB/s", "what was written to them"),
+    ("files", "files with records"),
+    ("MB", "their size"),
+    (
+        "compact",
+        "files written anew without what nothing needs, or removed",
+    ),
+];
+
 /// What each column of memory in use is the sum of.
 const MEMORY_KINDS: [&[MemoryKind]; 9] = [
     &[MemoryKind::OwnControlRow, MemoryKind::OwnState],
@@ -170,14 +191,22 @@ const MEMORY_KINDS: [&[MemoryKind]; 9] = [
 ];
 
 /// The names of the tables, in their order.
-pub(super) const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 7] = [
     "Participants",
     "Batches",
     "Streams",
     "Memory",
     "Topics",
     "History",
+    "Logs",
 ];
+
+/// The same where there is little room.
+pub(super) const SHORT_NAMES: [&str; 7] = {
+    let mut names = NAMES;
+    names[0] = "Members";
+    names
+};
 
 /// The table that is empty where all participants are on one host.
 const STREAMS_AT: usize = 2;
@@ -185,8 +214,11 @@ const STREAMS_AT: usize = 2;
 /// The table that is empty where no history is transferred.
 const HISTORY_AT: usize = 5;
 
+/// The table that is empty where no topic is logged.
+const LOGS_AT: usize = 6;
+
 /// The tables that are empty most of the time.
-pub(super) const MOSTLY_EMPTY: [usize; 2] = [STREAMS_AT, HISTORY_AT];
+pub(super) const MOSTLY_EMPTY: [usize; 3] = [STREAMS_AT, HISTORY_AT, LOGS_AT];
 
 /// One of the tables.
 pub(super) fn table(scene: &Scene, at: usize) -> Table {
@@ -218,6 +250,12 @@ pub(super) fn table(scene: &Scene, at: usize) -> Table {
             names: &[TOPIC, PARTICIPANT, DONORS],
             numbers: TRANSFERS,
             rows: scene.transfers.iter().map(transfer).collect(),
+        },
+        LOGS_AT => Table {
+            title: "Logs of PERSISTENT topics",
+            names: &[TOPIC, PARTICIPANT, STATE],
+            numbers: LOGS,
+            rows: scene.logs.iter().map(log).collect(),
         },
         _ => Table {
             title: "Topics",
@@ -343,6 +381,25 @@ fn transfer(one: &Transfer) -> Row {
             one.donors_text(),
         ],
         numbers: vec![count(one.samples), megabytes(one.bytes as f64)],
+        note: None,
+    }
+}
+
+fn log(one: &Log) -> Row {
+    Row {
+        names: vec![
+            one.topic.clone(),
+            one.participant.clone(),
+            one.condition.short(),
+        ],
+        numbers: vec![
+            count(one.behind),
+            rate(one.syncs_per_s),
+            megabytes(one.written_bytes_per_s),
+            count(one.files),
+            megabytes(one.bytes as f64),
+            count(one.compacted),
+        ],
         note: None,
     }
 }

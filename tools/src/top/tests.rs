@@ -19,6 +19,7 @@ use super::snapshot::Snapshot;
 
 mod frames;
 mod history;
+mod logs;
 
 /// Of the processes.
 const NAMES: [&str; 3] = ["writer", "display", "recorder"];
@@ -149,6 +150,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             ..TopicFigures::default()
         }],
         transfers: vec![],
+        logs: vec![],
         waits: vec![],
         mismatches: vec![],
         unlisted_mismatches: 0,

@@ -10,7 +10,7 @@ pub(super) const PROBLEMS: usize = TABS - 1;
 
 /// What the keys do.
 pub(super) const KEYS: [(&str, &str); 10] = [
-    ("Tab, 1 to 7", "another table, or the problems"),
+    ("Tab, 1 to 8", "another table, or the problems"),
     ("Up, Down, k, j", "a row up or down"),
     ("PageUp, PageDown", "a screen up or down"),
     ("Home, End, g, G", "the first rows, the last ones"),

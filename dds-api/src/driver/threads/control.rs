@@ -385,7 +385,9 @@ impl ControlThread {
             .memory_watch
             .figures(session, &self.local_endpoints, self.ready.as_ref());
         let mismatches = self.announcements.mismatches(&self.local_endpoints);
-        let figures = figures::of(session, &self.local_endpoints, self.me, memory, mismatches);
+        let memory_and_logs = (memory, self.logs.figures());
+        let own = &self.local_endpoints;
+        let figures = figures::of(session, own, self.me, memory_and_logs, mismatches);
         match serde_json::to_vec(&figures) {
             Ok(bytes) => {
                 for packet in Packet::status(&bytes) {

@@ -12,14 +12,14 @@ use crate::driver::session::Session;
 use crate::history::HistoryService;
 use crate::monitor::{
     Latencies, MemberFigures, MemoryFigures, MismatchFigures, ParticipantFigures, TopicFigures,
-    VERSION,
+    TopicLogFigures, VERSION,
 };
 
 pub(crate) fn of(
     session: &Session,
     local_endpoints: &LocalEndpoints,
     me: MemberId,
-    memory: Vec<MemoryFigures>,
+    (memory, logs): (Vec<MemoryFigures>, Vec<TopicLogFigures>),
     (mismatches, unlisted_mismatches): (Vec<MismatchFigures>, u64),
 ) -> ParticipantFigures {
     let view = session.control_queue().view();
@@ -42,6 +42,7 @@ pub(crate) fn of(
         wake_ups: session.wake_ups(),
         topics,
         transfers: session.history().figures(),
+        logs,
         waits: session.send_waiters().figures(),
         mismatches,
         unlisted_mismatches,

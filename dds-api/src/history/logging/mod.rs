@@ -14,6 +14,7 @@
 mod changes;
 mod compacting;
 mod counters;
+mod figures;
 mod notice;
 mod packet;
 mod service;

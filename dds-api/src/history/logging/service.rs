@@ -24,6 +24,7 @@ use super::topic::LoggedTopic;
 use crate::error::{Error, Result};
 use crate::history::{HistoryService, TopicHistory, service_limits};
 use crate::log::LogLock;
+use crate::monitor::TopicLogFigures;
 #[cfg(test)]
 use crate::properties::ParticipantConfig;
 use crate::properties::{LogConfig, LogSync};
@@ -49,7 +50,11 @@ pub(crate) struct LogService {
 
 /// The topics that are logged, by name.
 #[derive(Debug, Default)]
-pub(super) struct LoggedTopics(Mutex<BTreeMap<String, Arc<LoggedTopic>>>);
+pub(super) struct LoggedTopics {
+    topics: Mutex<BTreeMap<String, Arc<LoggedTopic>>>,
+    /// What monitors are told of those that have failed.
+    failed: Mutex<BTreeMap<String, TopicLogFigures>>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -89,7 +94,11 @@ impl LogFill {
 
 impl LoggedTopics {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LoggedTopic>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<String, TopicLogFigures>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The log of this topic is not written any more.
@@ -100,6 +109,7 @@ impl LoggedTopics {
             .is_some_and(|it| Arc::ptr_eq(it, topic))
         {
             all.remove(&topic.name);
+            self.failed().insert(topic.name.clone(), topic.figures());
         }
     }
 }
@@ -189,6 +199,7 @@ impl LogService {
         let opened = Arc::new(opened);
         self.feed.push(LogItem::Opened(opened.clone()));
         let end = opened.end();
+        self.topics.failed().remove(&topic.name);
         self.topics.all().insert(topic.name.clone(), opened.clone());
         self.changes.push(LogChange::Put(opened, end));
         Ok(())
@@ -282,6 +293,14 @@ impl LogService {
             topic.counters.add_to(&mut sum);
         }
         sum
+    }
+
+    /// What monitors are told of the logs, by topic.
+    pub(crate) fn figures(&self) -> Vec<TopicLogFigures> {
+        let mut all = self.topics.failed().clone();
+        let topics = self.topics().into_iter();
+        all.extend(topics.map(|topic| (topic.name.clone(), topic.figures())));
+        all.into_values().collect()
     }
 
     /// What fills the history of a topic, if it is logged here.

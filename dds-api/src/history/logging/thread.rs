@@ -105,6 +105,8 @@ pub(super) struct LogThread {
     /// The count of joins at which it is.
     join: u64,
     topics: BTreeMap<TopicKey, Topic>,
+    /// When monitors are told next, if anything has changed since.
+    publish_at: Option<u64>,
     /// Epochs in which a log that counts is gone: nothing more is told of them.
     stopped: BTreeMap<SubgroupId, Arc<SubgroupHandle<Wire>>>,
 }
@@ -127,6 +129,8 @@ struct Topic {
 const ITEMS_MAX: usize = 1024;
 /// How soon a packet is sent again for which there was no room.
 const RETRY: Duration = Duration::from_millis(5);
+/// From one telling of monitors to the next.
+const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 /// Bytes of a log that are read at a time.
 const READ_LEN: usize = 1 << 20;
 
@@ -149,6 +153,7 @@ impl LogThread {
             control_queue: None,
             join: 0,
             topics: BTreeMap::new(),
+            publish_at: None,
             stopped: BTreeMap::new(),
         }
     }
@@ -173,7 +178,9 @@ impl LogThread {
             self.outbox.send_waiting();
             let mut topics = self.topics.values_mut();
             let compacts = topics.any(|it| it.compact_on(now));
-            if !any && !fills && !compacts {
+            let is_idle = !any && !fills && !compacts;
+            self.publish(now, is_idle);
+            if is_idle {
                 self.feed.sleep(self.time_to_sleep());
             }
         }
@@ -184,6 +191,16 @@ impl LogThread {
         let now = self.now();
         for topic in self.topics.values() {
             topic.logged.keeper().group_lost(now);
+        }
+    }
+
+    /// Tells monitors of the logs, as far as that is due.
+    fn publish(&mut self, now: u64, is_idle: bool) {
+        // After a pass that did nothing, nothing has changed.
+        let due = *self.publish_at.get_or_insert(now);
+        if now >= due {
+            self.topics.values().for_each(Topic::publish);
+            self.publish_at = (!is_idle).then(|| now + PUBLISH_EVERY.as_nanos() as u64);
         }
     }
 
@@ -199,7 +216,7 @@ impl LogThread {
             .topics
             .values()
             .filter_map(|it| it.logged.keeper().due());
-        let due = due.min()?;
+        let due = due.chain(self.publish_at).min()?;
         Some(Duration::from_nanos(due.saturating_sub(self.now())))
     }
 
@@ -377,6 +394,7 @@ impl LogThread {
         }
         for key in dead {
             if let Some(topic) = self.topics.remove(&key) {
+                topic.publish();
                 self.gone(&topic);
                 self.known.remove(&topic.logged);
                 self.changes.push(LogChange::Removed(topic.logged));
@@ -509,6 +527,14 @@ impl Topic {
         }
         self.fill = Some(fill);
         true
+    }
+
+    /// Tells monitors of it.
+    fn publish(&self) {
+        let place = self.place.as_ref();
+        let group = place.and_then(|place| place.group.as_ref());
+        let is_logger = place.is_some_and(|place| place.is_logger);
+        super::figures::publish(&self.logged, group, is_logger);
     }
 
     /// Removes some of what no reader needs from the log. Returns whether there is more to do.

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
 use crate::log::LogPlace;
+use crate::monitor::TopicLogFigures;
 use crate::sample_type::SampleType;
 use crate::wire::Wire;
 
@@ -46,6 +47,8 @@ pub(crate) struct LoggedTopic {
     /// What the log was when the thread told others of it last, or later. Its lock is held for moments.
     end: Mutex<LogEnd>,
     pub(super) counters: SharedCounters,
+    /// As of the last round of the log thread: who asks does not wait for the disk.
+    figures: Mutex<TopicLogFigures>,
 }
 
 impl std::fmt::Debug for LoggedTopic {
@@ -92,6 +95,10 @@ impl LoggedTopic {
             keeper: Mutex::new(keeper),
             end: Mutex::new(end),
             counters: SharedCounters::default(),
+            figures: Mutex::new(TopicLogFigures {
+                topic: head.topic.clone(),
+                ..TopicLogFigures::default()
+            }),
         })
     }
 
@@ -116,6 +123,16 @@ impl LoggedTopic {
     pub(super) fn publish_end(&self) {
         let now = self.keeper().end();
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    pub(super) fn set_figures(&self, figures: TopicLogFigures) {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// What monitors are told of it.
+    pub(super) fn figures(&self) -> TopicLogFigures {
+        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        figures.clone()
     }
 
     pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {

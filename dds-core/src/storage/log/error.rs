@@ -61,7 +61,7 @@ pub enum LogError {
     /// lose them. The log can be truncated to 0.
     #[error("the log is compacted below position {settled}")]
     Compacted {
-        /// See [`TopicLog::compact`](super::TopicLog::compact).
+        /// See [`Compaction`](super::Compaction).
         settled: u64,
     },
     /// What is to be kept takes 4 GiB or more.

@@ -249,7 +249,7 @@ fn participants_without_figures_are_last() {
         press(&mut viewer, KeyCode::Char('r'));
     }
     insta::assert_snapshot!(frame(&scene, &mut viewer).join("\n"));
-    press(&mut viewer, KeyCode::Char('7'));
+    press(&mut viewer, KeyCode::Char('8'));
     insta::assert_snapshot!(frame(&scene, &mut viewer).join("\n"));
 }
 
@@ -287,8 +287,8 @@ fn a_pair_that_does_not_match_is_shown_with_the_reason() {
     assert!(page.contains(why), "{page}");
     assert!(page.contains("and 5 pairs more"), "{page}");
     let mut viewer = Viewer::default();
-    assert!(frame(&scene, &mut viewer)[1].contains("7 Problems (6)"));
-    press(&mut viewer, KeyCode::Char('7'));
+    assert!(frame(&scene, &mut viewer)[1].contains("8 Problems 6"));
+    press(&mut viewer, KeyCode::Char('8'));
     let shown = frame(&scene, &mut viewer);
     // Wrapped, not cut.
     let words = shown[2..].join(" ");
@@ -374,6 +374,7 @@ fn the_names_of_the_tables_are_turned_through() {
         "Memory",
         "Topics",
         "History",
+        "Logs",
         "Blocked",
     ];
     for title in titles.iter().chain(&titles) {
@@ -405,7 +406,7 @@ fn small_terminals_show_what_fits() {
     for scene in [crowd(60, program), crowd(3, wide), Scene::default()] {
         for size in [(1, 1), (1, 9), (9, 1), (7, 3), (20, 5), (80, 24), (300, 80)] {
             let mut viewer = Viewer::default();
-            for _ in 0..8 {
+            for _ in 0..9 {
                 for key in [
                     KeyCode::Tab,
                     KeyCode::End,
@@ -423,7 +424,7 @@ fn small_terminals_show_what_fits() {
     }
     let narrow = frame_of(&crowd(60, program), &mut Viewer::default(), (30, 8));
     assert!(narrow[0].ends_with('…'), "{narrow:?}");
-    assert!(narrow[1].contains("1 Participants of 7"), "{narrow:?}");
+    assert!(narrow[1].contains("1 Participants of 8"), "{narrow:?}");
 }
 
 /// Names come from other processes.
