@@ -170,7 +170,7 @@ fn a_new_size_and_keys_draw_anew() {
     session.until("\u{1b}[24;1H");
     resize(&session.terminal, (100, 30));
     session.until("\u{1b}[30;1H");
-    session.press("7");
+    session.press("8");
     session.until("Problems:");
     session.press("?");
     session.until("Help:");
