@@ -2,9 +2,8 @@
 //! it. Its participant is a process of its own, this test binary, whose calls of fdatasync(2) fail
 //! from some time on.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use spindle_dds_test_types::flight::State;
 use tempfile::TempDir;
 use tracing::subscriber::set_global_default;
 
+use crate::peer::Peer;
 use crate::warnings::Warnings;
 
 const DIRECTORY: &str = "SPINDLE_TEST_FAILING_LOGS";
@@ -27,49 +27,8 @@ const PATIENCE: spindle_dds::Duration = spindle_dds::Duration::from_secs(60);
 const SHORT: spindle_dds::Duration = spindle_dds::Duration::from_millis(20);
 
 /// A participant that logs, in a process of its own.
-struct Peer {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start(directory: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "failing_logs::process", "--nocapture"])
-            .env(DIRECTORY, directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
-        let input = child.stdin.take().expect("its input");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
-        Self {
-            child,
-            input,
-            output,
-        }
-    }
-
-    fn ask(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").expect("its input");
-        let mut line = String::new();
-        loop {
-            line.clear();
-            let read = self.output.read_line(&mut line).expect("its output");
-            assert!(read > 0, "process {} ended", self.child.id());
-            if let Some((_, answer)) = line.split_once('@') {
-                return answer.trim_end().to_owned();
-            }
-        }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(directory: &Path) -> Peer {
+    Peer::start("failing_logs::process", DIRECTORY, directory)
 }
 
 /// Not a test by itself: the main function of a process.
@@ -241,7 +200,7 @@ fn a_log_that_fails_to_sync_is_left_out_and_comes_back_in_another_process() {
     for participant in &own {
         participant.enable().expect("it joins");
     }
-    let mut peer = Peer::start(directory);
+    let mut peer = start(directory);
     let all = ["one", "two", "peer"];
     wait_for_roster(directory, &all, 3);
     write(&writer, 0..50);
@@ -291,7 +250,7 @@ fn a_log_that_fails_to_sync_is_left_out_and_comes_back_in_another_process() {
     let _reader = reader(&two);
     two.enable().expect("it joins");
     loggers(2);
-    let mut peer = Peer::start(directory);
+    let mut peer = start(directory);
     wait_for_roster(directory, &all, 3);
     write(&writer, 150..200);
     writer.wait_for_acknowledgments(PATIENCE).expect("on disk");

@@ -13,6 +13,7 @@ mod hostile;
 #[path = "../../../transport-rdma/tests/inside/mod.rs"]
 mod inside;
 mod member;
+mod peer;
 mod resources;
 mod scene;
 mod signals;

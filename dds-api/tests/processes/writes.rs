@@ -2,9 +2,7 @@
 //! process is this test binary, controlled by lines on its standard input.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,66 +11,18 @@ use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, Resou
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, testing};
 use spindle_dds_test_types::flight::State;
 
+use crate::peer::Peer;
+
 const DIRECTORY: &str = "SPINDLE_TEST_WRITES";
 const TOPICS: u32 = 20;
 const PROCESSES: u32 = 12;
 
-/// A process of a test.
-struct Peer {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+fn start(directory: &Path) -> Peer {
+    Peer::start("writes::process", DIRECTORY, directory)
 }
 
-impl Peer {
-    fn start(directory: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "writes::process", "--nocapture"])
-            .env(DIRECTORY, directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
-        let input = child.stdin.take().expect("its input");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
-        Self {
-            child,
-            input,
-            output,
-        }
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("its input");
-    }
-
-    fn answer(&mut self) -> String {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            let read = self.output.read_line(&mut line).expect("its output");
-            assert!(read > 0, "process {} ended", self.child.id());
-            if let Some((_, answer)) = line.split_once('@') {
-                return answer.trim_end().to_owned();
-            }
-        }
-    }
-
-    fn ask(&mut self, line: &str) -> String {
-        self.tell(line);
-        self.answer()
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it is there");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn signal(peer: &Peer, signal: Signal) {
+    kill_process(Pid::from_child(&peer.child), signal).expect("it is there");
 }
 
 /// Not a test by itself: the main function of a process.
@@ -237,7 +187,7 @@ impl Served {
 fn no_first_write_fails_or_waits_where_processes_start_together() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("domains");
-    let mut peers: Vec<Peer> = (0..PROCESSES).map(|_| Peer::start(&directory)).collect();
+    let mut peers: Vec<Peer> = (0..PROCESSES).map(|_| start(&directory)).collect();
     for peer in &mut peers {
         peer.tell("start_together");
     }
@@ -256,7 +206,7 @@ fn no_first_write_fails_or_waits_where_processes_start_together() {
 fn check_frozen(frozen_ms: u64) {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("domains");
-    let mut peers: Vec<Peer> = (0..4).map(|_| Peer::start(&directory)).collect();
+    let mut peers: Vec<Peer> = (0..4).map(|_| start(&directory)).collect();
     for peer in &mut peers {
         assert_eq!(peer.ask("enter"), "entered");
     }
@@ -279,9 +229,9 @@ fn check_frozen(frozen_ms: u64) {
         written.collect::<Vec<_>>()
     };
     write(&mut peers, 100);
-    frozen.signal(Signal::STOP);
+    signal(&frozen, Signal::STOP);
     write(&mut peers, frozen_ms);
-    frozen.signal(Signal::CONT);
+    signal(&frozen, Signal::CONT);
     let written = write(&mut peers, 300);
     let expected: Vec<String> = peers
         .iter()
