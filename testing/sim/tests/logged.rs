@@ -31,3 +31,11 @@ fn what_is_acknowledged_outlasts_total_restarts() {
         "{openings}, {acknowledged}"
     );
 }
+
+/// The word of a member is above the last record: the epoch begins there, and a record behind it is not on
+/// the disk yet.
+#[test]
+fn a_word_says_nothing_of_positions_without_a_record() {
+    let lived = live(&Scenario::Logged.draw(1982));
+    lived.unwrap_or_else(|violation| panic!("{violation}"));
+}

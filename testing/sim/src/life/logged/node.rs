@@ -256,16 +256,20 @@ impl LogNode {
     }
 
     fn tell_words(&mut self, judges: bool) -> Result<(), Finding> {
-        for (subgroup, topic) in &self.topics {
-            let Some((word, place)) = topic.word() else {
+        for (subgroup, topic) in &mut self.topics {
+            let word = topic.word();
+            let Some((word, handle)) = word.map(|(word, place)| (word, place.handle.clone()))
+            else {
                 continue;
             };
-            if judges && let Some(keeper) = &topic.keeper {
-                let end = keeper.log().appended().min(word);
-                checks::is_on_disk(keeper.log().disk(), end)
+            if judges && let Some(keeper) = &mut topic.keeper {
+                // Positions may have no record: the last one below the word counts.
+                let last = keeper.log_mut().chain_before(word);
+                last.map_err(|error| error.to_string())
+                    .and_then(|(end, _)| checks::is_on_disk(keeper.log().disk(), end))
                     .map_err(|what| ("D8", format!("subgroup {subgroup}: {what}")))?;
             }
-            place.handle.set_persisted(word);
+            handle.set_persisted(word);
         }
         Ok(())
     }
