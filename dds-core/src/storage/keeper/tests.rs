@@ -622,7 +622,7 @@ fn what_was_acknowledged_is_in_every_log_that_opens() {
         let (from, to) = it.split_once("..")?;
         Some(from.parse().ok()?..to.parse().ok()?)
     });
-    for seed in range.unwrap_or(0..300) {
+    for seed in range.unwrap_or(0..800) {
         let outcome = std::panic::catch_unwind(|| run(seed));
         let Ok(of_run) = outcome else {
             panic!("seed {seed}");
