@@ -1,11 +1,9 @@
-//! Names of the instances of a log's records, while it is compacted.
-
-use std::sync::Arc;
+//! Names of the instances of records.
 
 use spindle_dds_core::storage::{Record, SampleHistory};
 use spindle_dds_idl_runtime::Encapsulation;
 
-use crate::keys::{KeyTable, KnownKeys};
+use crate::keys::KnownKeys;
 
 /// What tells instances apart: their key hashes, or names of their keys where key hashes are digests. The names
 /// last as long as this does.
@@ -13,9 +11,9 @@ use crate::keys::{KeyTable, KnownKeys};
 pub(crate) struct InstanceNames(Option<KnownKeys>);
 
 impl InstanceNames {
-    /// `known`: the keys that are known, of a type whose key hashes are digests.
-    pub(crate) fn new(known: impl FnOnce(&Arc<KeyTable>) -> Option<KnownKeys>) -> Self {
-        Self(known(&Arc::default()))
+    /// `known`: the keys that are known, of a type whose key hashes are digests; else `None`.
+    pub(crate) const fn new(known: Option<KnownKeys>) -> Self {
+        Self(known)
     }
 
     /// The name of a record's instance, which is about to be put into a history.

@@ -6,18 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use spindle_dds_core::storage::{
     Cursor, HistoryLimits, Put, Record, RecordMeta, SampleHistory, Snapshot,
 };
-use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_qos::{
     DataWriterQos, DurabilityKind, DurabilityService, History, HistoryKind, ResourceLimits,
 };
 
+use crate::instance_names::InstanceNames;
 use crate::keys::KnownKeys;
 
 /// The history of a writer of this participant, which ends with the writer; or of a topic. Both last over
 /// a return of the participant.
 pub(crate) struct KeptHistory {
-    /// Where key hashes are digests: the names of the keys.
-    keys: Option<KnownKeys>,
+    names: InstanceNames,
     state: Mutex<State>,
 }
 
@@ -81,7 +80,7 @@ impl std::fmt::Debug for KeptHistory {
 impl KeptHistory {
     pub(crate) fn new(keys: Option<KnownKeys>) -> Self {
         Self {
-            keys,
+            names: InstanceNames::new(keys),
             state: Mutex::default(),
         }
     }
@@ -94,7 +93,7 @@ impl KeptHistory {
     fn put(&self, record: Record, limits: &HistoryLimits, now_ns: u64) {
         let meta = record.meta();
         let mut state = self.state();
-        let instance = self.instance_of(&record, &state.history);
+        let instance = self.names.of(&record, &state.history);
         state.note_last(&record);
         if let Some(getting) = &mut state.getting {
             getting.limits.insert(meta.writer, *limits);
@@ -112,7 +111,7 @@ impl KeptHistory {
             history, getting, ..
         } = &mut *state;
         let got = getting.as_mut().map_or(history, |it| &mut it.got);
-        let instance = self.instance_of(&record, got);
+        let instance = self.names.of(&record, got);
         got.put(instance, record, &UNLIMITED, now_ns);
     }
 
@@ -131,7 +130,7 @@ impl KeptHistory {
         }
         state.note_last(&record);
         if let Some(getting) = &mut state.getting {
-            let instance = self.instance_of(&record, &getting.got);
+            let instance = self.names.of(&record, &getting.got);
             getting.got.put(instance, record, limits, now_ns);
         }
         true
@@ -189,7 +188,7 @@ impl KeptHistory {
                 before.forget_positions();
             }
             for record in before.snapshot().records() {
-                let instance = self.instance_of(record, &got);
+                let instance = self.names.of(record, &got);
                 got.put(instance, record.clone(), &UNLIMITED, now_ns);
             }
         }
@@ -202,7 +201,7 @@ impl KeptHistory {
         let at_base = got.snapshot();
         // What has come meanwhile.
         for record in state.history.snapshot().records() {
-            let instance = self.instance_of(record, &got);
+            let instance = self.names.of(record, &got);
             let limits = limits.get(&record.meta().writer).unwrap_or(&UNLIMITED);
             got.put(instance, record.clone(), limits, now_ns);
         }
@@ -234,7 +233,7 @@ impl KeptHistory {
         let mut both = SampleHistory::default();
         both.set_filling(true);
         for record in all {
-            let instance = self.instance_of(record, &both);
+            let instance = self.names.of(record, &both);
             both.put(instance, record.clone(), &UNLIMITED, now_ns);
         }
         both
@@ -253,19 +252,6 @@ impl KeptHistory {
     /// Removes instances whose cleanup delay is over.
     pub(super) fn purge(&self, now_ns: u64) {
         self.state().history.purge(now_ns);
-    }
-
-    fn instance_of(&self, record: &Record, history: &SampleHistory) -> [u8; 16] {
-        let meta = record.meta();
-        let Some(keys) = &self.keys else {
-            return meta.key;
-        };
-        if keys.has_many() {
-            keys.forget(|name| history.has_instance(&name.0));
-        }
-        let encapsulation = Encapsulation(meta.encapsulation);
-        let named = keys.name(meta.kind, record.payload(), encapsulation);
-        named.map_or(meta.key, |name| name.0)
     }
 
     /// The order of its subgroup goes on at this position, or begins anew there.

@@ -1,6 +1,7 @@
 //! What changes a log, while no participant writes it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use spindle_dds_core::storage::log::{Compaction, LogError, LogState, MendError, Mended, TopicLog};
@@ -48,7 +49,7 @@ impl LogLock {
             let settled = settled(&mut log)?;
             // Without its type, key hashes tell instances apart.
             let ty = log.keyed_by_digest();
-            let known = |table: &_| KnownKeys::of_dynamic(ty.as_ref()?, table);
+            let known = ty.and_then(|ty| KnownKeys::of_dynamic(&ty, &Arc::default()));
             (settled, InstanceNames::new(known))
         };
         let mut log = open(&place.path)?;

@@ -9,7 +9,12 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use spindle_dds_transport::Fabric;
+
 use super::roster::{Generation, LogGroup};
+use crate::ids::DeliveryClass;
+use crate::subgroup::claim::Committed;
+use crate::subgroup::handle::SubgroupHandle;
 
 /// How many logs have to have a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +52,26 @@ pub struct EpochPlace {
     /// Position of this participant's first message, and the distance from one to the next. `None`
     /// where it does not send.
     pub sends: Option<(u64, u64)>,
+}
+
+impl EpochPlace {
+    /// That of an epoch's handle; `outages`: how often the participant had lost its group.
+    pub fn of<F: Fabric>(handle: &SubgroupHandle<F>, outages: u32) -> Self {
+        let position = |index| {
+            handle.position_of(&Committed {
+                subgroup: handle.id(),
+                epoch: handle.epoch(),
+                class: DeliveryClass::Ordered,
+                index,
+            })
+        };
+        let sends = position(0).zip(position(1));
+        Self {
+            key: (outages, handle.epoch()),
+            base: handle.base(),
+            sends: sends.map(|(first, second)| (first, second - first)),
+        }
+    }
 }
 
 /// Delivered, and in no log of a later opening.

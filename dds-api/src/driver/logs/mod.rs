@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use spindle_dds_core::membership::{MemberId, View};
 pub(crate) use spindle_dds_core::storage::{Degree, Logged};
 use spindle_dds_core::storage::{EpochPlace, LogGroup, LogGroupState, LogLevels};
-use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle, SubgroupSpec, TopicKey};
+use spindle_dds_core::{Committed, SubgroupHandle, SubgroupSpec, TopicKey};
 use spindle_dds_transport::Rank;
 
 use self::troubles::name_of;
@@ -113,21 +113,7 @@ impl TopicLogs {
         let loggers =
             loggers.filter_map(|it| Some((it.member, subgroup_rank(spec, view, it.member)?)));
         let (members, ranks): (Vec<MemberId>, Vec<Rank>) = loggers.unzip();
-        let message = |index| Committed {
-            subgroup: handle.id(),
-            epoch: handle.epoch(),
-            class: DeliveryClass::Ordered,
-            index,
-        };
-        let first = handle.position_of(&message(0));
-        let second = handle.position_of(&message(1));
-        let place = EpochPlace {
-            key: (outages, handle.epoch()),
-            base: spec.base,
-            sends: first
-                .zip(second)
-                .map(|(first, second)| (first, second - first)),
-        };
+        let place = EpochPlace::of(handle, outages);
         state.levels.enter(place, group.as_ref());
         state.now = Some(Now {
             outages,

@@ -1,6 +1,7 @@
 //! Removes records from the log of a topic while it is written, a step at a time.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use spindle_dds_core::storage::CompactionTime;
 
@@ -26,7 +27,8 @@ impl Compacting {
             now_ns,
             wall_ns: crate::log::now_ns(),
         };
-        let new = || InstanceNames::new(|table| logged.sample_type.known_keys(table));
+        let known = || logged.sample_type.known_keys(&Arc::default());
+        let new = || InstanceNames::new(known());
         let names = &self.names;
         let mut keeper = logged.keeper();
         let has_more = keeper.compact_on(

@@ -125,7 +125,9 @@ impl LogNode {
         for (subgroup, place) in &places {
             let topic = self.topics.entry(*subgroup);
             let topic = topic.or_insert_with(|| Topic::new(None));
-            topic.levels.enter(epoch_place(place), place.group.as_ref());
+            topic
+                .levels
+                .enter(EpochPlace::of(&place.handle, 0), place.group.as_ref());
             topic.now = Some(place.clone());
         }
         self.feed.push_back(FeedItem::View(places));
@@ -300,26 +302,6 @@ impl LogNode {
 
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_idle && self.feed.is_empty()
-    }
-}
-
-/// Where this participant's messages stand in an epoch.
-fn epoch_place(place: &Place) -> EpochPlace {
-    let handle = &place.handle;
-    let message = |index| Committed {
-        subgroup: handle.id(),
-        epoch: handle.epoch(),
-        class: DeliveryClass::Ordered,
-        index,
-    };
-    let first = handle.position_of(&message(0));
-    let second = handle.position_of(&message(1));
-    EpochPlace {
-        key: (0, handle.epoch()),
-        base: handle.base(),
-        sends: first
-            .zip(second)
-            .map(|(first, second)| (first, second - first)),
     }
 }
 
