@@ -39,3 +39,11 @@ fn a_word_says_nothing_of_positions_without_a_record() {
     let lived = live(&Scenario::Logged.draw(1982));
     lived.unwrap_or_else(|violation| panic!("{violation}"));
 }
+
+/// A logger that hears late of its expulsion lets go of its disk when all others are at rest: the end waits
+/// for the participant that opens the log again.
+#[test]
+fn the_end_waits_for_the_log_of_a_member_that_heard_late_of_its_expulsion() {
+    let lived = live(&Scenario::Logged.draw(17_964));
+    lived.unwrap_or_else(|violation| panic!("{violation}"));
+}

@@ -141,11 +141,15 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Whether no keeper has anything to do.
+    /// Whether no keeper has anything to do, and each disk has a participant: the end is judged with all
+    /// logs there.
     pub(super) fn are_logs_at_rest(&self) -> bool {
         let Some(logs) = &self.logs else {
             return true;
         };
+        if logs.free_slots() > 0 && self.any_view().is_some() {
+            return false;
+        }
         let is_up = |id: MemberId| self.members.iter().any(|it| it.id == id && it.is_up());
         let mut packets = logs.packets.iter();
         packets.all(|it| !is_up(it.to))
