@@ -144,8 +144,13 @@ pub fn meet(writer: &Announced, reader: &Announced) -> Result<Option<String>, St
     let [one, other] = conflicts;
     assert_eq!(one, other, "both sides decide the same");
     if let (Entry::Writer(writer), Entry::Reader(reader)) = (&writer, &reader) {
-        let is_apart = Match::of(&mut comparisons, writer, reader) == Match::Apart;
-        assert!(is_apart || one.is_none(), "{one:?}");
+        let conflict = match Match::of(&mut comparisons, writer, reader) {
+            // Types are not compared.
+            Match::Apart | Match::NoCommonPartition(_) => return Ok(one),
+            Match::Inconsistent(conflict) => Some(conflict.to_string()),
+            Match::Incompatible(_) | Match::Matched => None,
+        };
+        assert_eq!(conflict, one, "a match is decided as conflicts are");
     }
     Ok(one)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
+use spindle_dds_idl_runtime::Representation;
 use spindle_dds_qos::{
     DataReaderQos, DataRepresentationId, DataWriterQos, Partition, PublisherQos, SubscriberQos,
     TypeConsistencyEnforcement, TypeConsistencyKind,
@@ -16,6 +17,7 @@ use spindle_dds_xtypes::object::TypeObjects;
 use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
 
 use super::announcement::{Endpoint, Entry, ReaderEntry, WriterEntry};
+use super::fuzzing;
 use super::large_types::LargeTypes;
 use super::matching::{Comparisons, Conflict, Match};
 use super::protocol_violation::ProtocolViolation;
@@ -280,6 +282,21 @@ fn only_endpoints_of_one_topic_match() {
     other.endpoint.has_key = true;
     let other = Entry::Writer(other);
     assert_eq!(comparisons.conflict(&entries[0], &other, None), None);
+}
+
+/// What fuzzing holds announcements to is true of types that match, and of types that do not.
+#[test]
+fn announcements_that_are_fuzzed_meet_as_their_types_match() {
+    let types = [Extensibility::Appendable, Extensibility::Final].map(|it| outer(it, text(None)));
+    let [appendable, closed] = types.each_ref().map(|it| &it.named);
+    let announced = |writes, ty| fuzzing::announce(writes, ty, false, Some(40)).unwrap();
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let writer = announced(Some(representation), appendable);
+        let meet = |ty| fuzzing::meet(&writer, &announced(None, ty)).unwrap();
+        assert_eq!(meet(appendable), None);
+        let conflict = meet(closed).unwrap();
+        assert!(conflict.contains("Final is not Appendable"), "{conflict}");
+    }
 }
 
 /// A type that is too large is announced by its hash, and still matches itself.
