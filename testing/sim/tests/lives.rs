@@ -460,3 +460,11 @@ fn no_subgroup_starves_among_many() {
     let found = first_violation(&drawn_from(Scenario::ManySubgroups, 60, |_| {}));
     assert_eq!(found.map(|violation| violation.to_string()), None);
 }
+
+/// A keeper is asked late for what it had let go of before it left the subgroup and came back to it.
+#[test]
+fn a_keeper_that_came_back_to_a_subgroup_knows_nothing_of_earlier_transfers() {
+    let mut plan = Scenario::Returning.draw(27);
+    plan.durable = 0.8;
+    assert_sound(&[plan]);
+}

@@ -101,6 +101,9 @@ pub(super) struct Keeper {
     dropped: BTreeSet<(Transfer, Level)>,
     /// Packets about transfers whose view has not begun here.
     early: Vec<Packet>,
+    /// The first view that has begun here; 0 before it. What was pinned for earlier ones, when this member
+    /// was in the subgroup before, was let go of.
+    first: u64,
     /// The last view that has begun here.
     passed: u64,
     pub(super) has_left: bool,
@@ -122,6 +125,7 @@ impl Keeper {
             donors: [Level::TransientLocal, Level::Transient].map(donor).into(),
             dropped: BTreeSet::new(),
             early: Vec::new(),
+            first: 0,
             passed: 0,
             has_left: false,
             limit,
@@ -194,6 +198,9 @@ impl Keeper {
         facts: &mut Vec<StorageFact>,
     ) {
         self.passed = begun.id;
+        if self.first == 0 {
+            self.first = begun.id;
+        }
         let matching = Matching::new(before, begun, self.subgroup);
         let base = begun.subgroup(self.subgroup).map_or(0, |it| it.base);
         self.choose_histories(&matching);
@@ -345,7 +352,7 @@ impl Keeper {
             Body::More => donor.more(&transfer, now),
             _ => Vec::new(),
         };
-        let was_dropped = self.dropped.contains(&(transfer, level));
+        let was_dropped = transfer.view < self.first || self.dropped.contains(&(transfer, level));
         let bodies = replies.into_iter().map(|reply| match reply {
             DonorReply::Part(bytes) => Body::Part(bytes),
             DonorReply::End { lasts } => Body::End(lasts),
