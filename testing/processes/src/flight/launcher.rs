@@ -20,8 +20,8 @@ use super::report::{
     DisplayProgress, DisplayReport, FeedReport, Line, Outcome, Summary, print_table,
 };
 use super::verdict::{Evidence, Presence, Verdict, Verdicts};
-use crate::Failure;
 use crate::hosts::Host;
+use crate::{Failure, clock};
 
 /// Runs as often as asked. True if every run kept what its profile promises.
 pub(super) fn run(options: &Options) -> Result<bool, Failure> {
@@ -349,6 +349,7 @@ impl EndedRun {
                 _ => None,
             },
             record: self.record,
+            ahead_ns: clock::realtime_ahead_ns(),
         })
     }
 }

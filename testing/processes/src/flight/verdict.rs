@@ -44,6 +44,8 @@ pub(super) struct Evidence {
     /// The feed that was stopped.
     pub(super) stopped_feed: Option<u16>,
     pub(super) record: FaultRecord,
+    /// What the clock of `sent_at_ns` is ahead of that of `taken_at_ns`.
+    pub(super) ahead_ns: i64,
 }
 
 /// The outcome of a run with a fault; its line of output.
@@ -197,7 +199,9 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
             let expected = match (part, own.first()) {
                 (Presence::Stayed | Presence::Returned, _) => &whole[..],
                 (Presence::Gone, _) => whole.get(..own.len()).unwrap_or(&whole),
-                (Presence::Late, first) => &whole[late_start(&whole, first, journal)..],
+                (Presence::Late, first) => {
+                    &whole[late_start(&whole, first, journal, evidence.ahead_ns)..]
+                }
             };
             let same = own
                 .iter()
@@ -226,7 +230,7 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
             whole,
             journal,
             evidence.returned.as_ref(),
-            crate::clock::realtime_ahead_ns(),
+            evidence.ahead_ns,
         ));
     }
     complaints
@@ -286,16 +290,17 @@ fn check_membership(evidence: &Evidence) -> Vec<String> {
 }
 
 /// Index in the whole order of a topic from which a display that joined has to have all: that of
-/// its first sample, or that of a sample which a feed sent after the first state that the display
-/// has of that feed, if that is earlier.
-fn late_start(whole: &[Entry], first: Option<&Entry>, journal: &[Entry]) -> usize {
+/// its first sample, or that of a sample which a feed sent after the display took its first state of that
+/// feed, if that is earlier. What was sent before may have waited in the one topic's writer until the view of
+/// the display, and not in the other's.
+fn late_start(whole: &[Entry], first: Option<&Entry>, journal: &[Entry], ahead_ns: i64) -> usize {
     let own = first.and_then(|first| whole.iter().position(|it| it.is_same_as(first)));
-    let sent_after_first_state = |it: &Entry| {
+    let is_due = |it: &Entry| {
         let mut of_feed = journal.iter().filter(|state| state.feed == it.feed);
         let state = of_feed.find(|state| state.topic == Topic::States);
-        state.is_some_and(|state| state.sent_at_ns < it.sent_at_ns)
+        state.is_some_and(|state| (state.taken_at_ns as i64 + ahead_ns) < it.sent_at_ns)
     };
-    let due = whole.iter().position(sent_after_first_state);
+    let due = whole.iter().position(is_due);
     own.into_iter().chain(due).min().unwrap_or(whole.len())
 }
 

@@ -87,9 +87,10 @@ fn each_fault_of_a_journal_is_found() {
         },
         false,
     );
-    let late_alert = |it: &mut Evidence, displays: &[usize]| {
+    let late_alert = |it: &mut Evidence, displays: &[usize], sent_at_ns| {
         let alert = Entry {
             topic: Topic::Alerts,
+            sent_at_ns,
             ..entry(0, 2, 30)
         };
         displays
@@ -98,8 +99,11 @@ fn each_fault_of_a_journal_is_found() {
         it.fed.entry(0).and_modify(|fed| fed.published += 1);
         it.fed.entry(0).and_modify(|fed| fed.alerts += 1);
     };
-    check("a late alert", |it| late_alert(it, &[0, 1]), true);
-    check("a late alert lost", |it| late_alert(it, &[0]), false);
+    // Display 1 took its first state of feed 0 at 14 ms.
+    let (before, after) = (13_999_999, 14_000_001);
+    check("a late alert", |it| late_alert(it, &[0, 1], after), true);
+    check("a late alert lost", |it| late_alert(it, &[0], after), false);
+    check("an alert before", |it| late_alert(it, &[0], before), true);
     check("another order", |it| it.journals[0].1.swap(4, 5), false);
     check("other bytes", |it| it.journals[2].1[4].digest += 1, false);
     check(
