@@ -60,7 +60,7 @@ struct Script {
     told: Option<String>,
     deadline: Instant,
     /// Descriptors before C joined.
-    descriptors: [Vec<String>; 2],
+    descriptors: [Vec<String>; ROLES_MAX],
     logs: Logs,
 }
 
