@@ -145,13 +145,12 @@ impl Script {
         step!(self.exchange());
         step!(self.within(Phase::Leave, |script| script.leave(Role::C)));
         step!(self.exchange());
+        step!(self.check_descriptors());
         if self.over == Over::Logged {
+            // It stays: then B may leave as the log of A fails, and the rest is a majority.
             step!(self.within(Phase::Return, Self::join));
             step!(self.exchange());
-            step!(self.leave(Role::C));
-            step!(self.exchange());
         }
-        step!(self.check_descriptors());
         step!(self.within(Phase::End, |script| script.leave(Role::B)));
         step!(self.exchange());
         step!(self.within(Phase::End, |script| script.leave(Role::A)));

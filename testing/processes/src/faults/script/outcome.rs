@@ -21,7 +21,7 @@ pub(in crate::faults) enum Role {
     /// Where topics are logged: has a log, from the beginning to the end. No call of it fails.
     #[value(skip)]
     D,
-    /// The same. Without A or B, the logs of both and of C are a majority.
+    /// The same. Without the logs of two others, the rest is a majority.
     #[value(skip)]
     E,
 }
