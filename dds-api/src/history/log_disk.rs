@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fdatasync, fsync};
-use rustix::io::{Errno, pwritev};
+use rustix::io::{Errno, pwritev, retry_on_intr};
 use spindle_dds_core::storage::log::{Disk, DiskError};
 
 /// Files that are kept open, more only while they are not synced.
@@ -36,12 +36,16 @@ pub struct LogDirectory {
     path: PathBuf,
     /// Those used last come last.
     open: Vec<OpenFile>,
+    /// The directory, open since it was synced first: to sync it takes no descriptor any more.
+    directory: Option<File>,
 }
 
 #[derive(Debug)]
 struct OpenFile {
     name: String,
     file: File,
+    /// Why it is open to be read only.
+    refused: Option<Errno>,
     /// The kernel tells an error of writing those that have the file open.
     is_unsynced: bool,
     /// Up to where room was taken.
@@ -54,6 +58,7 @@ impl LogDirectory {
         Self {
             path: path.to_owned(),
             open: Vec::new(),
+            directory: None,
         }
     }
 
@@ -91,7 +96,10 @@ impl LogDirectory {
         let text = format!("{error}, in {}", self.path.display());
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
         match errno {
-            Some(Errno::NOSPC | Errno::DQUOT) => DiskError::Full(text),
+            // A file that cannot be opened for want of a descriptor is as it was, like a full disk.
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::MFILE | Errno::NFILE) => {
+                DiskError::Full(text)
+            }
             _ => DiskError::Failed(text),
         }
     }
@@ -103,10 +111,11 @@ impl LogDirectory {
             Some(found) => self.open.remove(found),
             None => {
                 let opened = open_existing(&self.path.join(name));
-                let (file, room) = opened.map_err(|error| self.failed(&error))?;
+                let (file, refused, room) = opened.map_err(|error| self.failed(&error))?;
                 OpenFile {
                     name: name.to_owned(),
                     file,
+                    refused,
                     is_unsynced: false,
                     room,
                 }
@@ -129,29 +138,47 @@ impl LogDirectory {
     }
 }
 
-/// Opens a file that is there. Gives its length too.
-fn open_existing(path: &Path) -> io::Result<(File, u64)> {
+/// Opens a file that is there: with why it cannot be written, if so, and its length.
+fn open_existing(path: &Path) -> io::Result<(File, Option<Errno>, u64)> {
     let mut options = OpenOptions::new();
     let options = options.read(true);
-    let file = match options.clone().write(true).open(path) {
-        // It may be there to be read only.
-        Err(_) => options.open(path)?,
-        opened => opened?,
+    let (file, refused) = match options.clone().write(true).open(path) {
+        Ok(file) => (file, None),
+        Err(error) => match Errno::from_io_error(&error) {
+            // It may be there to be read only.
+            Some(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+                (options.open(path)?, Some(errno))
+            }
+            _ => return Err(error),
+        },
     };
     let len = file.metadata()?.len();
     // What cannot be written is not there: it is read from the disk. An error here is one of an earlier
     // process, of which the log can only know by what it finds.
-    let _ = fdatasync(&file);
+    let _ = retry_on_intr(|| fdatasync(&file));
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    Ok((file, len))
+    Ok((file, refused, len))
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
-    Ok(fsync(File::open(path)?)?)
+    let directory = File::open(path)?;
+    Ok(retry_on_intr(|| fsync(&directory))?)
 }
 
 impl OpenFile {
+    fn check_writable(&self) -> io::Result<()> {
+        self.refused.map_or(Ok(()), |errno| Err(errno.into()))
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.check_writable()?;
+        self.is_unsynced = true;
+        self.room = len;
+        self.file.set_len(len)
+    }
+
     fn write(&mut self, at: u64, parts: &[&[u8]]) -> io::Result<()> {
+        self.check_writable()?;
         let len: u64 = parts.iter().map(|it| it.len() as u64).sum();
         self.take_room(at, at + len);
         self.is_unsynced = true;
@@ -227,6 +254,7 @@ impl Disk for LogDirectory {
         self.keep_open(OpenFile {
             name: file.to_owned(),
             file: created,
+            refused: None,
             is_unsynced: true,
             room: 0,
         });
@@ -240,14 +268,23 @@ impl Disk for LogDirectory {
 
     fn sync(&mut self, file: &str) -> Result<(), DiskError> {
         let open = self.file(file)?;
-        let synced = fdatasync(&open.file);
+        // What a signal has interrupted has not failed.
+        let synced = retry_on_intr(|| fdatasync(&open.file));
         // The error is told once: keeping the file open for it serves nothing.
         open.is_unsynced = false;
         synced.map_err(|error| self.failed(&error.into()))
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
-        sync_directory(&self.path).map_err(|error| self.failed(&error))
+        let directory = match &self.directory {
+            Some(directory) => directory,
+            None => {
+                let opened = File::open(&self.path).map_err(|error| self.failed(&error))?;
+                self.directory.insert(opened)
+            }
+        };
+        let synced = retry_on_intr(|| fsync(directory));
+        synced.map_err(|error| self.failed(&error.into()))
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -262,10 +299,7 @@ impl Disk for LogDirectory {
     }
 
     fn truncate(&mut self, file: &str, len: u64) -> Result<(), DiskError> {
-        let open = self.file(file)?;
-        open.is_unsynced = true;
-        open.room = len;
-        let cut = open.file.set_len(len);
+        let cut = self.file(file)?.cut(len);
         cut.map_err(|error| self.failed(&error))
     }
 

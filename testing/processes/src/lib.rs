@@ -12,7 +12,7 @@
 //! | `crowd` | a hundred participants enter, exchange samples and leave | none is expelled, no sample is lost |
 //! | `history` | readers join late, and are killed as they get history; so is a donor | each reader has all samples, once, in order |
 //! | `logged` | all participants of a PERSISTENT topic are killed at once, again and again | what was acknowledged is in the logs, which are equal |
-//! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
+//! | `faults` | each system call of join, change and leave, or on logs, fails once | the others go on, the one with the fault says why |
 //! | `soak` | for a long time, a random fault every few seconds | no healthy participant is disturbed, nothing grows |
 //!
 //! The verdict is the last line of output, as JSON (for all but `flight` and `soak` with `--json`),

@@ -63,6 +63,26 @@ fn what_a_newcomer_cannot_read_disturbs_no_member() {
     check("--first 1 --call read(file) --errno EIO --phase join --role C");
 }
 
+/// Each of these has ended the log for good, or was told by another name.
+#[test]
+fn a_log_that_lacks_something_for_a_moment_goes_on() {
+    for fault in [
+        "--role A --phase join --call pwritev --errno ENOSPC",
+        "--role A --phase join --call openat(create) --errno EMFILE",
+        "--role B --phase change --call fdatasync --errno EINTR",
+    ] {
+        let outcome = check(&format!("--fabric logged --first 1 {fault}"));
+        assert_eq!(outcome["total"]["told"], 0, "{outcome}");
+    }
+}
+
+#[test]
+fn a_log_whose_disk_fails_says_so_and_the_others_go_on() {
+    let fault = "--role A --phase join --call fdatasync --errno EIO";
+    let outcome = check(&format!("--fabric logged --first 1 {fault}"));
+    assert_ne!(outcome["total"]["told"], 0, "{outcome}");
+}
+
 #[test]
 fn an_unknown_call_is_refused() {
     let output = Command::new(env!("CARGO_BIN_EXE_processes"))

@@ -23,8 +23,17 @@ impl Mounted {
 
     /// Makes room.
     pub(crate) fn grow(&self) {
+        self.remount("remount,size=16m");
+    }
+
+    /// Nothing can be written any more.
+    pub(crate) fn make_read_only(&self) {
+        self.remount("remount,ro");
+    }
+
+    fn remount(&self, options: &str) {
         let mut mount = Command::new("mount");
-        let status = mount.args(["-o", "remount,size=16m"]).arg(&self.0).status();
+        let status = mount.args(["-o", options]).arg(&self.0).status();
         assert!(status.expect("mount runs").success());
     }
 }

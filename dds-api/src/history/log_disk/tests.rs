@@ -110,6 +110,28 @@ fn a_torn_tail_is_cut_in_the_file() {
 }
 
 #[test]
+fn what_can_be_read_only_is_not_written_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::new(folder.path()) else {
+        return;
+    };
+    let mut log = created(folder.path());
+    append(&mut log, 0..3).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    mounted.make_read_only();
+    let opened = TopicLog::open(LogDirectory::new(folder.path()));
+    let (mut log, _) = opened.unwrap().unwrap();
+    assert_eq!(positions(&mut log), [0, 1, 2]);
+    let error = append(&mut log, 3..4).unwrap_err();
+    assert!(matches!(error, LogError::Dead { .. }), "{error}");
+    assert!(error.to_string().contains("Read-only file system"));
+    let mut disk = log.into_disk();
+    let error = disk.truncate("superblock", 0).unwrap_err();
+    assert!(error.to_string().contains("Read-only file system"));
+}
+
+#[test]
 fn a_file_system_without_room_names_the_directory() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::new(folder.path()) else {

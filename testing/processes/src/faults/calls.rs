@@ -2,6 +2,7 @@
 
 use libc::c_long;
 
+use super::place::Place;
 use super::seccomp::Condition;
 
 macro_rules! errnos {
@@ -68,10 +69,19 @@ impl Errno {
 
 impl Call {
     /// Whether a text names this errno as the cause. For all that a thread needs, the C library
-    /// reports EAGAIN.
+    /// reports EAGAIN; that a lock is held is said in words.
     pub(super) fn is_cause_in(&self, errno: Errno, text: &str) -> bool {
         let of_thread = matches!(self.number, libc::SYS_mmap | libc::SYS_mprotect);
-        errno.is_named_in(text) || (of_thread && errnos![EAGAIN][0].is_named_in(text))
+        let of_lock = self.number == libc::SYS_flock && errno.code == libc::EWOULDBLOCK;
+        errno.is_named_in(text)
+            || (of_thread && errnos![EAGAIN][0].is_named_in(text))
+            || (of_lock && text.contains("another participant"))
+    }
+
+    /// Whether it is about a log, or what a log needs to be written.
+    pub(super) fn has_to_do_with_logs(&self, place: Place) -> bool {
+        let starts_thread = matches!(self.number, libc::SYS_clone | libc::SYS_clone3);
+        starts_thread || place.is_on_log() || place.is_of_log_thread()
     }
 
     /// By its name.
@@ -145,6 +155,7 @@ const ON_DESCRIPTORS: &[c_long] = &[
     libc::SYS_write,
     libc::SYS_writev,
     libc::SYS_pwrite64,
+    libc::SYS_pwritev,
     libc::SYS_sendmsg,
     libc::SYS_sendto,
     libc::SYS_recvmsg,
@@ -222,6 +233,8 @@ calls! {
         "a full or broken file system; a quota; a signal"
     SYS_writev "writev" Any FEW [EINTR]
         "a signal"
+    SYS_pwritev "pwritev" Any FEW [ENOSPC EIO EDQUOT EINTR]
+        "a full or broken file system; a quota; a signal"
     SYS_renameat "renameat" Any ALL [ENOSPC EROFS EACCES EIO]
         "a full, read-only or broken file system; rights"
     SYS_renameat2 "renameat2" Any ALL [ENOSPC EROFS EACCES EIO]
@@ -236,6 +249,12 @@ calls! {
         "a full, read-only or broken file system; rights"
     SYS_fsync "fsync" Any ALL [EIO ENOSPC]
         "a broken or full file system"
+    SYS_fdatasync "fdatasync" Any FEW [EIO ENOSPC EDQUOT EINTR]
+        "a broken or full file system; a quota; a signal"
+    SYS_flock "flock" Any ALL [ENOLCK EWOULDBLOCK EINTR]
+        "locks of the file system; held by another; a signal"
+    SYS_fadvise64 "fadvise64" Any FEW [EINVAL]
+        "a file system without this advice"
     SYS_newfstatat "fstatat" Any ALL [EACCES EIO]
         "rights; a broken file system"
     SYS_statx "statx" Any ALL [EACCES EIO]

@@ -27,6 +27,8 @@ pub(super) enum Phase {
     Change,
     /// C leaves.
     Leave,
+    /// Where topics are logged: C joins again, with the log that it has left.
+    Return,
     /// B leaves, and A, which is then alone.
     End,
 }
@@ -56,6 +58,8 @@ pub(super) struct Injector {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Calls that have to do with logs, and no others.
+    logs_only: bool,
     /// Positions are counted, and a call fails, within a phase alone.
     phase: Option<Phase>,
     counts: Counts,
@@ -68,8 +72,14 @@ struct State {
 
 impl Injector {
     /// Begins to answer calls.
-    pub(super) fn start(listener: OwnedFd, target: Option<Target>, lasting: Duration) -> Self {
+    pub(super) fn start(
+        listener: OwnedFd,
+        logs_only: bool,
+        target: Option<Target>,
+        lasting: Duration,
+    ) -> Self {
         let state = Arc::new(Mutex::new(State {
+            logs_only,
             target,
             lasting,
             ..State::default()
@@ -142,11 +152,14 @@ impl State {
             Some(link.ok()?.to_string_lossy().into_owned())
         };
         let call = Call::of(found.number, &found.arguments, link)?;
+        let place = Place::of(found, link);
+        if self.logs_only && !call.has_to_do_with_logs(place) {
+            return None;
+        }
         if let (Some((_, since)), Some(target)) = (&self.failed, self.target) {
             let fails = since.elapsed() < self.lasting && target.call.name == call.name;
             return fails.then_some(target.errno.code);
         }
-        let place = Place::of(found, link);
         let count = self.counts.entry((phase, call.name, place)).or_default();
         let position = *count;
         *count += 1;

@@ -18,6 +18,8 @@ pub(crate) struct Job {
     /// Where the participants of its host meet.
     pub(super) directory: PathBuf,
     pub(super) host: Option<Host>,
+    /// The directory of its logs, if the topic is logged.
+    pub(super) log: Option<PathBuf>,
     /// Its system calls are reported.
     pub(super) reported: bool,
 }
@@ -65,4 +67,6 @@ pub(super) struct Situation {
     pub(super) written: u64,
     /// By writer: the number of the first sample that it got, and of the next one.
     pub(super) got: BTreeMap<u32, (u64, u64)>,
+    /// By writer, as its handle prints: so many of its samples are acknowledged, where they are logged.
+    pub(super) acknowledged: BTreeMap<String, u64>,
 }

@@ -15,6 +15,17 @@
 //! with the fault goes on too, or is refused or stops with an error that names the errno. What
 //! was refused for the fault is asked for once more, and succeeds. No process holds more
 //! descriptors afterwards. A run without a fault counts the calls.
+//!
+//! With `--fabric logged` the topic is PERSISTENT, each participant has a log, and the calls on these
+//! fail:
+//!
+//! ```text
+//!   D, E  have logs too, and no fault: without the log of any other, the rest is a majority
+//!   C     joins once more after it has left, with the log that it has
+//! ```
+//!
+//! What is acknowledged is then in the logs of D and E, and in each of the others up to when its
+//! participant left, unless that has said what its log failed of; and all of them have the same records.
 
 mod calls;
 mod injector;

@@ -8,7 +8,7 @@ use super::script::{Over, Role};
 /// The options of `processes faults`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// What carries the samples.
+    /// What carries the samples, or keeps them too.
     #[arg(long, value_enum, default_value_t = Over::Shm)]
     pub(super) fabric: Over,
     /// The participant whose calls fail [default: each].

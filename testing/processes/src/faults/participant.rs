@@ -9,9 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, DurabilityKind, DurabilityService, HistoryKind, ReliabilityKind,
+};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Publisher, Topic};
 use spindle_dds_children::die_with_parent;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::calls::Call;
 use super::messages::{Job, Reply, Request, Situation};
@@ -29,8 +32,11 @@ pub(crate) fn work(job: &str) -> ExitCode {
                 let text = "a participant is started by `processes faults` only";
                 return Err(Failure::Run(text.to_owned()));
             }
-            if std::env::var_os("RUST_LOG").is_some() {
-                let filter = tracing_subscriber::EnvFilter::from_default_env();
+            // It warns of a log that fails.
+            if std::env::var_os("RUST_LOG").is_some() || job.log.is_some() {
+                let filter = tracing_subscriber::EnvFilter::builder();
+                let filter = filter.with_default_directive(LevelFilter::WARN.into());
+                let filter = filter.from_env_lossy();
                 let log = tracing_subscriber::fmt().with_env_filter(filter);
                 log.with_writer(io::stderr).init();
             }
@@ -91,6 +97,8 @@ struct Entities {
     topic: Topic<Probe>,
     reader: DataReader<Probe>,
     writer: Option<DataWriter<Probe>>,
+    /// Samples of this writer.
+    sent: u64,
 }
 
 impl<'a> Runner<'a> {
@@ -128,11 +136,18 @@ impl<'a> Runner<'a> {
 
     fn handle_request(&mut self, request: Request) -> Result<(), Failure> {
         match request {
-            Request::Join { writer } => self.entities = Some(Entities::join(self.job, writer)?),
+            Request::Join { writer } => {
+                if let Some(lost) = self.entities.take() {
+                    // It is out of its group in any case.
+                    let _ = lost.participant.close();
+                }
+                self.situation.got.clear();
+                self.entities = Some(Entities::join(self.job, writer)?);
+            }
             Request::CreateWriter => {
                 if let Some(entities) = &mut self.entities {
                     let (publisher, topic) = (&entities.publisher, &entities.topic);
-                    let writer = writer(publisher, topic)?;
+                    let writer = writer(self.job, publisher, topic)?;
                     // The group takes the writer, which then has the reader of this participant at least;
                     // or refuses it, and each use says why. Until then what is written waits.
                     while writer.publication_matched_status()?.current_count == 0 {
@@ -142,7 +157,7 @@ impl<'a> Runner<'a> {
                         }
                         std::thread::sleep(Duration::from_millis(1));
                     }
-                    entities.writer = Some(writer);
+                    (entities.writer, entities.sent) = (Some(writer), 0);
                 }
             }
             Request::DeleteWriter => {
@@ -153,7 +168,10 @@ impl<'a> Runner<'a> {
                     entities.writer = None;
                 }
             }
-            Request::Write { samples } => self.write(samples)?,
+            Request::Write { samples } => {
+                self.write(samples)?;
+                self.await_acknowledgments()?;
+            }
             Request::Pace { on } => self.pace = on,
             Request::Close => {
                 self.pace = false;
@@ -167,8 +185,10 @@ impl<'a> Runner<'a> {
     }
 
     fn write(&mut self, samples: u64) -> Result<(), Failure> {
-        let writer = self.entities.as_ref().and_then(|it| it.writer.as_ref());
-        let Some(writer) = writer else {
+        let Some(entities) = &mut self.entities else {
+            return Ok(());
+        };
+        let Some(writer) = &entities.writer else {
             return Ok(());
         };
         for _ in 0..samples {
@@ -180,6 +200,20 @@ impl<'a> Runner<'a> {
                 PAYLOAD_LEN,
             )?;
             self.situation.written += 1;
+            entities.sent += 1;
+        }
+        Ok(())
+    }
+
+    /// Until all that was written is in logs, if there are any.
+    fn await_acknowledgments(&mut self) -> Result<(), Failure> {
+        if self.job.log.is_some()
+            && let Some(entities) = &self.entities
+            && let Some(writer) = &entities.writer
+        {
+            writer.wait_for_acknowledgments(WRITE_WITHIN)?;
+            let name = format!("{:?}", writer.instance_handle());
+            self.situation.acknowledged.insert(name, entities.sent);
         }
         Ok(())
     }
@@ -214,6 +248,9 @@ impl Entities {
             .property("spindle.failure.limit_ms", LIMIT_MS)
             .property("spindle.rejoin", "off")
             .property("spindle.join.timeout_ms", JOIN_TIMEOUT_MS);
+        if let Some(log) = &job.log {
+            builder = builder.property("spindle.log.directory", &log.to_string_lossy());
+        }
         if let Some(host) = &job.host {
             builder = builder
                 .property("spindle.listen", &host.listen)
@@ -223,7 +260,7 @@ impl Entities {
                 .property("spindle.prefer_availability", "true");
         }
         let participant = builder.disabled().create()?;
-        let entities = Self::complete(participant.clone(), with_writer);
+        let entities = Self::complete(job, participant.clone(), with_writer);
         if entities.is_err() {
             // It is refused. What it has prepared must not stay.
             let _ = participant.close();
@@ -231,16 +268,23 @@ impl Entities {
         entities
     }
 
-    fn complete(participant: DomainParticipant, with_writer: bool) -> Result<Self, Failure> {
+    fn complete(
+        job: &Job,
+        participant: DomainParticipant,
+        with_writer: bool,
+    ) -> Result<Self, Failure> {
         let topic = participant.topic("Log").create()?;
         let publisher = participant.publisher().create()?;
         let mut qos = DataReaderQos::default();
         qos.reliability.kind = ReliabilityKind::Reliable;
         qos.history.kind = HistoryKind::KeepAll;
+        if job.log.is_some() {
+            qos.durability = DurabilityKind::Persistent.into();
+        }
         let subscriber = participant.subscriber().create()?;
         let reader = subscriber.reader(&topic).qos(qos).create()?;
         let writer = match with_writer {
-            true => Some(writer(&publisher, &topic)?),
+            true => Some(writer(job, &publisher, &topic)?),
             false => None,
         };
         participant.enable()?;
@@ -250,15 +294,27 @@ impl Entities {
             topic,
             reader,
             writer,
+            sent: 0,
         })
     }
 }
 
-fn writer(publisher: &Publisher, topic: &Topic<Probe>) -> Result<DataWriter<Probe>, Failure> {
+fn writer(
+    job: &Job,
+    publisher: &Publisher,
+    topic: &Topic<Probe>,
+) -> Result<DataWriter<Probe>, Failure> {
     let mut qos = DataWriterQos::default();
     qos.reliability.kind = ReliabilityKind::Reliable;
     qos.reliability.max_blocking_time = WRITE_WITHIN;
     qos.history.kind = HistoryKind::KeepAll;
+    if job.log.is_some() {
+        qos.durability = DurabilityKind::Persistent.into();
+        qos.durability_service = DurabilityService {
+            history_kind: HistoryKind::KeepAll,
+            ..DurabilityService::default()
+        };
+    }
     Ok(publisher.writer(topic).qos(qos).create()?)
 }
 

@@ -34,6 +34,17 @@ impl Place {
         Self(name)
     }
 
+    /// Whether it is a file or directory of a log.
+    pub(super) fn is_on_log(self) -> bool {
+        let subject = self.0.split_once(' ').map_or("", |(_, subject)| subject);
+        subject == LOG || subject.starts_with(LOG_FILES)
+    }
+
+    /// Whether it is of a thread that writes logs.
+    pub(super) fn is_of_log_thread(self) -> bool {
+        self.0.split(' ').next() == Some("spindle-log")
+    }
+
     /// Of a call that waits for an answer. `link` is what `/proc` says of a descriptor.
     pub(super) fn of(call: &Notification, link: impl FnOnce(u64) -> Option<String>) -> Self {
         let thread = call.thread;
@@ -49,6 +60,10 @@ impl Place {
         Self::named(format!("{} {}", name.trim_end(), plain(&subject)).trim_end())
     }
 }
+
+/// The directory of a log of a run, as a subject.
+const LOG: &str = "log-N";
+const LOG_FILES: &str = "log-N/";
 
 /// Which argument says what a call is about.
 enum Subject {
@@ -75,13 +90,17 @@ fn subject_of(number: i64) -> Subject {
         libc::SYS_epoll_ctl => Subject::Descriptor(2),
         libc::SYS_ftruncate
         | libc::SYS_fallocate
+        | libc::SYS_fadvise64
+        | libc::SYS_flock
         | libc::SYS_read
         | libc::SYS_pread64
         | libc::SYS_readv
         | libc::SYS_write
         | libc::SYS_pwrite64
         | libc::SYS_writev
+        | libc::SYS_pwritev
         | libc::SYS_fsync
+        | libc::SYS_fdatasync
         | libc::SYS_getdents64
         | libc::SYS_fcntl
         | libc::SYS_bind
@@ -155,6 +174,24 @@ mod tests {
             "/memfd:spindle-dds-row (deleted)",
             "/memfd:spindle-dds-row (deleted)",
         );
+        let name = "/tmp/spindle-faults-B6oJHT/log-2/domain-0/Log/0000000000000a01.segment";
+        check(name, "log-N/domain-N/Log/N.segment");
         assert_eq!(Place::named("a b"), Place::named("a b"));
+    }
+
+    #[test]
+    fn places_on_logs_are_told_from_others() {
+        let check = |name: &str, expected: [bool; 2]| {
+            let place = Place::named(name);
+            let found = [place.is_on_log(), place.is_of_log_thread()];
+            assert_eq!(found, expected, "{name}");
+        };
+        check("main", [false, false]);
+        check("main domain-N.record", [false, false]);
+        check("main log-N", [true, false]);
+        check("main log-N/domain-N/lock", [true, false]);
+        check("spindle-log", [false, true]);
+        check("spindle-log log-N/domain-N/Log", [true, true]);
+        check("spindle-control log-name", [false, false]);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 
 use super::calls::{CALLS, Call};
-use super::injector::{Counts, Target};
+use super::injector::{Counts, Phase, Target};
 use super::options::Options;
 use super::script::{Over, ROLES, Role};
 use crate::Failure;
@@ -90,7 +90,7 @@ pub(super) fn points(options: &Options, counts: &[Counts]) -> Result<Vec<Point>,
     }
     points.retain(|point| is_asked_for(options, point));
     if options.quick {
-        points.retain(|point| point.target.position == 0 && is_quick(&point.target));
+        points.retain(|point| point.target.position == 0 && is_quick(point));
     }
     if let Some([count, seed]) = options.sample.as_deref() {
         draw(&mut points, *count as usize, *seed);
@@ -99,9 +99,28 @@ pub(super) fn points(options: &Options, counts: &[Counts]) -> Result<Vec<Point>,
 }
 
 /// Whether a run is one of the few that show each kind of fault.
-fn is_quick(target: &Target) -> bool {
-    QUICK.contains(&(target.call.name, target.errno.name))
+fn is_quick(point: &Point) -> bool {
+    let target = &point.target;
+    let (call, errno) = (target.call.name, target.errno.name);
+    match point.over {
+        Over::Shm | Over::Tcp => QUICK.contains(&(call, errno)),
+        Over::Logged => QUICK_OF_LOGS.contains(&(point.role, target.phase, call, errno)),
+    }
 }
+
+/// The same of logs.
+const QUICK_OF_LOGS: &[(Role, Phase, &str, &str)] = &[
+    (Role::A, Phase::Join, "pwritev", "ENOSPC"),
+    (Role::A, Phase::Join, "openat(create)", "EMFILE"),
+    (Role::B, Phase::Join, "fdatasync", "EIO"),
+    (Role::B, Phase::Change, "fdatasync", "EINTR"),
+    (Role::A, Phase::End, "rename", "EROFS"),
+    (Role::C, Phase::Join, "mkdir", "EACCES"),
+    (Role::C, Phase::Join, "flock", "ENOLCK"),
+    (Role::C, Phase::Join, "clone3", "EAGAIN"),
+    (Role::C, Phase::Return, "openat", "EMFILE"),
+    (Role::C, Phase::Return, "pread", "EIO"),
+];
 
 /// Calls and errnos: one pair for each way in which the product handles a failure.
 const QUICK: &[(&str, &str)] = &[
@@ -161,7 +180,6 @@ fn draw(points: &mut Vec<Point>, count: usize, seed: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::injector::Phase;
     use super::super::place::Place;
     use super::*;
     use clap::Parser;

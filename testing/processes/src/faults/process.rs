@@ -62,7 +62,8 @@ impl Process {
         };
         match (process.receive_listener()?, job.reported) {
             (Some(listener), true) => {
-                process.injector = Some(Injector::start(listener, target, lasting));
+                let logs_only = job.log.is_some();
+                process.injector = Some(Injector::start(listener, logs_only, target, lasting));
             }
             (None, false) => {}
             _ => {

@@ -1,116 +1,22 @@
 //! One run: three participants, of which one has a system call that fails, and what became of
 //! them.
 
-use std::fmt;
+mod logged;
+mod outcome;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use spindle_dds_children::private_directory;
 
-use super::injector::{Counts, Phase, Target};
+use self::logged::Logs;
+pub(super) use self::outcome::{Ended, Finding, Outcome, Over, ROLES, Role, Symptom};
+
+use super::injector::{Phase, Target};
 use super::messages::{Job, Reply, Request, Situation};
 use super::process::{NoReply, Process};
 use crate::Failure;
 use crate::hosts::Host;
-
-/// A participant of the run.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
-)]
-#[value(rename_all = "UPPER")]
-pub(super) enum Role {
-    /// Founds the group, and lets C in.
-    A,
-    /// Writes all the time, and reads.
-    B,
-    /// Joins, creates and deletes a writer, and leaves.
-    C,
-}
-
-pub(super) const ROLES: [Role; 3] = [Role::A, Role::B, Role::C];
-
-/// What carries the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Over {
-    /// Shared memory of one host.
-    Shm,
-    /// Streams between two hosts, which are addresses of this one: A and C on one, B on the
-    /// other.
-    Tcp,
-}
-
-/// What went wrong with a participant.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Finding {
-    pub(super) symptom: Symptom,
-    pub(super) role: Role,
-    pub(super) text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Symptom {
-    /// One without a fault has stopped, or was expelled.
-    Stops,
-    /// One without a fault was refused, and the reason is not the true one.
-    Refused,
-    /// The one with the fault was refused, or has stopped, and does not name the cause.
-    Silent,
-    /// It was refused with the cause, and the same again without a cause.
-    Stuck,
-    /// Something did not happen in time.
-    Hangs,
-    /// A sample was lost, came twice, or out of order.
-    Lost,
-    /// More descriptors are open than before.
-    Leaks,
-    /// A process has ended.
-    Crashes,
-}
-
-/// What became of a run.
-#[derive(Debug, Clone)]
-pub(super) enum Outcome {
-    /// The call was not made this time.
-    NotReached,
-    /// All went on.
-    WentOn,
-    /// It was refused or has stopped, and this says why. The others went on.
-    Told(String),
-    Failed(Finding),
-    /// The same, and not when it was run again.
-    FailedOnce(Finding),
-}
-
-/// A run that has ended.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
-    /// Which call has failed.
-    pub(super) failed_call: Option<String>,
-    /// Of each process whose calls were counted.
-    pub(super) counts: Vec<Counts>,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotReached => f.write_str("the call was not made"),
-            Self::WentOn => f.write_str("all went on"),
-            Self::Told(text) => write!(f, "told: {text}"),
-            Self::Failed(finding) => write!(f, "FAILED: {finding}"),
-            Self::FailedOnce(finding) => write!(f, "failed once: {finding}"),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}: {}", self.role, self.symptom, self.text)
-    }
-}
 
 /// Runs the script. With a target, which fails once and then for as long as it is `lasting`, the
 /// calls of its role alone are reported; without one those of
@@ -142,18 +48,20 @@ pub(super) fn run(
 }
 
 struct Script {
+    over: Over,
     target: Option<(Role, Target)>,
     /// How long calls fail.
     lasting: Duration,
     processes: Vec<Process>,
     /// Which participants are in the group, and have a writer.
-    joined: [bool; 3],
-    writing: [bool; 3],
+    joined: [bool; ROLES_MAX],
+    writing: [bool; ROLES_MAX],
     /// Why the one with the fault was refused or has stopped.
     told: Option<String>,
     deadline: Instant,
     /// Descriptors before C joined.
-    descriptors: [Vec<String>; 2],
+    descriptors: [Vec<String>; ROLES_MAX],
+    logs: Logs,
 }
 
 /// The result of a step: something failed in the harness, or in the product.
@@ -185,13 +93,15 @@ impl Script {
         below: &Path,
     ) -> Result<Self, Failure> {
         let hosts = match over {
-            Over::Shm => Vec::new(),
+            Over::Shm | Over::Logged => Vec::new(),
             Over::Tcp => {
                 let addresses = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
                 Host::all(&addresses, &[], below)?
             }
         };
-        let start = |role: Role| {
+        let logs = Logs::new(below);
+        let start = |role: &Role| {
+            let role = *role;
             let host = hosts.get(role as usize % 2).cloned();
             let directory = match &host {
                 Some(host) => host.directory.clone(),
@@ -203,20 +113,27 @@ impl Script {
                 number: role as u32,
                 directory,
                 host,
-                reported: target.is_none() || target_of_role.is_some(),
+                log: (over == Over::Logged).then(|| logs.directory(role)),
+                reported: match target {
+                    None => ROLES.contains(&role),
+                    Some(_) => target_of_role.is_some(),
+                },
             };
             let target_of_role = target_of_role.map(|(_, target)| target);
             Process::start(&job, below, target_of_role, lasting)
         };
+        let processes = over.roles().iter().map(start);
         Ok(Self {
+            over,
             target,
             lasting,
-            processes: ROLES.into_iter().map(start).collect::<Result<_, _>>()?,
-            joined: [false; 3],
-            writing: [false; 3],
+            processes: processes.collect::<Result<_, _>>()?,
+            joined: [false; ROLES_MAX],
+            writing: [false; ROLES_MAX],
             told: None,
-            deadline: Instant::now() + RUN_WITHIN,
+            deadline: Instant::now() + RUN_WITHIN + lasting,
             descriptors: Default::default(),
+            logs,
         })
     }
 
@@ -229,10 +146,23 @@ impl Script {
         step!(self.within(Phase::Leave, |script| script.leave(Role::C)));
         step!(self.exchange());
         step!(self.check_descriptors());
+        if self.over == Over::Logged {
+            // It stays: then B may leave as the log of A fails, and the rest is a majority.
+            step!(self.within(Phase::Return, Self::join));
+            step!(self.exchange());
+        }
         step!(self.within(Phase::End, |script| script.leave(Role::B)));
         step!(self.exchange());
         step!(self.within(Phase::End, |script| script.leave(Role::A)));
-        for role in ROLES {
+        for role in self.members() {
+            step!(self.leave(role));
+        }
+        step!(self.end_processes());
+        self.check_logs()
+    }
+
+    fn end_processes(&mut self) -> Step {
+        for &role in self.over.roles() {
             match self.processes[role as usize].exit(self.deadline)? {
                 None => {}
                 Some(NoReply::Late) => {
@@ -244,12 +174,14 @@ impl Script {
         Ok(Ok(()))
     }
 
-    /// A and B are a group at work.
+    /// A and B are a group at work, with D and E if there are logs.
     fn begin(&mut self) -> Step {
-        for role in [Role::A, Role::B] {
-            step!(self.ask(role, Request::Join { writer: true }));
+        let all = self.over.roles().iter();
+        for role in all.copied().filter(|role| *role != Role::C) {
+            let writer = matches!(role, Role::A | Role::B);
+            step!(self.ask(role, Request::Join { writer }));
             self.joined[role as usize] = true;
-            self.writing[role as usize] = true;
+            self.writing[role as usize] = writer;
         }
         step!(self.await_view());
         step!(self.exchange());
@@ -290,8 +222,8 @@ impl Script {
         if let Reply::Failed(text) = step!(self.request(role, Request::Close)) {
             step!(self.judge_error(role, Request::Close, text));
         }
-        self.joined[role as usize] = false;
-        self.writing[role as usize] = false;
+        self.logs.leave(role);
+        self.stop(role);
         self.await_view()
     }
 
@@ -307,8 +239,8 @@ impl Script {
                 let missing = |writer: &(Role, Situation)| {
                     let got = reader.1.got.get(&(writer.0 as u32));
                     got.is_none_or(|(first, next)| {
-                        // C may come later than the samples.
-                        *next != writer.1.written || (*first != 0 && reader.0 != Role::C)
+                        let may_come_later = reader.0 == Role::C && script.over != Over::Logged;
+                        *next != writer.1.written || (*first != 0 && !may_come_later)
                     })
                 };
                 !writers.clone().any(missing)
@@ -321,9 +253,9 @@ impl Script {
         Ok(Ok(()))
     }
 
-    /// Until all members have the same view, and are matched.
+    /// Until all members have the same view, and are matched, and their logs know each other.
     fn await_view(&mut self) -> Step {
-        self.await_situation(Symptom::Hangs, |script, situations| {
+        step!(self.await_situation(Symptom::Hangs, |script, situations| {
             let members = situations.len();
             let writers = script.writing.iter().filter(|it| **it).count();
             situations.iter().all(|(role, it)| {
@@ -331,7 +263,8 @@ impl Script {
                     && it.writers as usize == writers
                     && (!script.writing[*role as usize] || it.readers as usize == members)
             })
-        })
+        }));
+        self.await_roster()
     }
 
     /// Asks all members until all that they say together is so.
@@ -389,7 +322,10 @@ impl Script {
         let mut reason = String::new();
         for _ in 0..2 {
             match step!(self.request(role, request)) {
-                Reply::Done(situation) => return Ok(Ok(Some(situation))),
+                Reply::Done(situation) => {
+                    self.logs.note(&situation);
+                    return Ok(Ok(Some(situation)));
+                }
                 Reply::Failed(text) => {
                     step!(self.judge_error(role, request, text.clone()));
                     reason = text;
@@ -419,8 +355,7 @@ impl Script {
     fn judge_error(&mut self, role: Role, request: Request, text: String) -> Step {
         let failed = self.injected().is_some_and(|it| it.failed().is_some());
         let with_fault = failed && self.target.is_some_and(|(of, _)| of == role);
-        let is_cause = |(_, target): (Role, Target)| target.call.is_cause_in(target.errno, &text);
-        let named = failed && self.target.is_some_and(is_cause);
+        let named = failed && self.is_cause_in(&text);
         let may_be_refused = matches!(
             request,
             Request::Join { .. } | Request::CreateWriter | Request::DeleteWriter
@@ -431,6 +366,10 @@ impl Script {
         }
         match (with_fault, may_be_refused, named) {
             (true, _, true) | (false, true, true) => {
+                self.told.get_or_insert(text);
+                Ok(Ok(()))
+            }
+            (false, false, true) if self.is_held_up_by_log(&text) => {
                 self.told.get_or_insert(text);
                 Ok(Ok(()))
             }
@@ -462,8 +401,17 @@ impl Script {
     }
 
     fn members(&self) -> Vec<Role> {
-        let roles = ROLES.into_iter();
+        let roles = self.over.roles().iter().copied();
         roles.filter(|role| self.joined[*role as usize]).collect()
+    }
+
+    /// Whether a text names what has failed: the errno, and where it is on a log its directory.
+    fn is_cause_in(&self, text: &str) -> bool {
+        self.target.is_some_and(|(role, target)| {
+            let place = self.logs.directory(role);
+            target.call.is_cause_in(target.errno, text)
+                && (!target.place.is_on_log() || text.contains(&*place.to_string_lossy()))
+        })
     }
 
     /// The injector of the process with the fault.
@@ -483,6 +431,7 @@ fn describe(situations: &[(Role, Situation)]) -> String {
     situations.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
+const ROLES_MAX: usize = 5;
 const SAMPLES: u64 = 3;
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// What has not happened by then does not happen: longer than a join may take, and than it

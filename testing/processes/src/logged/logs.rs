@@ -3,23 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use spindle_dds::log::{LogReader, LoggedRecord};
+use spindle_dds::log::{LogId, LogReader, LoggedRecord};
 
 use crate::Failure;
 
 /// The records of one log.
-pub(super) struct Log {
-    pub(super) number: u32,
+pub(crate) struct Log {
+    pub(crate) number: u32,
     records: Vec<LoggedRecord>,
     /// Of each writer: so many samples, without a gap.
     samples: BTreeMap<String, u64>,
-    /// Logs of the roster that it knows to be confirmed.
-    pub(super) roster: usize,
+    pub(crate) id: LogId,
+    /// The roster that it knows to be confirmed.
+    pub(crate) roster: Vec<LogId>,
 }
 
 impl Log {
     /// `None`: there is none yet.
-    pub(super) fn read(directory: &Path, number: u32) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(directory: &Path, number: u32) -> Result<Option<Self>, Failure> {
         let Ok(places) = spindle_dds::log::log_places(directory) else {
             return Ok(None);
         };
@@ -33,7 +34,8 @@ impl Log {
             Err(_) if !place.path.join("superblock").exists() => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        let roster = log.state().confirmed.as_ref().map_or(0, |it| it.logs.len());
+        let state = log.state().clone();
+        let roster = state.confirmed.map_or_else(Vec::new, |it| it.logs);
         let records = log
             .records(0)
             .collect::<Result<Vec<_>, _>>()
@@ -54,21 +56,22 @@ impl Log {
             number,
             records,
             samples,
+            id: state.id,
             roster,
         }))
     }
 
     /// How many samples it has of a writer.
-    pub(super) fn samples_of(&self, writer: &str) -> u64 {
+    pub(crate) fn samples_of(&self, writer: &str) -> u64 {
         self.samples.get(writer).copied().unwrap_or(0)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 
     /// Whether one of both begins with all that the other one has of the generations that both have.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let pairs = self.records.iter().zip(&other.records);
         pairs
             .take_while(|(one, other)| one.generation == other.generation)

@@ -14,7 +14,7 @@
 //! Before the first kill all logs have confirmed a roster with all of them: before that, one log alone
 //! is a majority.
 
-mod logs;
+pub(crate) mod logs;
 mod member;
 mod options;
 
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
     fn run(&mut self) -> Result<(), Failure> {
         let all = self.options.participants as usize;
         self.until("all logs have a roster of all", |_, logs| {
-            logs.len() == all && logs.iter().all(|log| log.roster == all)
+            logs.len() == all && logs.iter().all(|log| log.roster.len() == all)
         })?;
         while self.outcome.rounds < self.options.rounds {
             self.round()?;
@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
         }
         // Before all have met, one log may be a majority.
         let all = self.options.participants as usize;
-        let has_begun = logs.len() == all && logs.iter().all(|log| log.roster > 1);
+        let has_begun = logs.len() == all && logs.iter().all(|log| log.roster.len() > 1);
         let needed = if has_begun { 2 } else { 1 };
         for (writer, samples) in &self.acknowledged {
             let having = logs.iter().filter(|log| log.samples_of(writer) >= *samples);
