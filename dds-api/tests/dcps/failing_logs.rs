@@ -104,7 +104,7 @@ fn a_full_log_is_named_and_nothing_is_lost() {
     assert!(text.contains(&name), "{text}");
     assert!(!text.contains(&directories[1].path().display().to_string()));
 
-    mounted.grow();
+    mounted.remount("size=16m");
     for _ in 0..100 {
         until("there is room", || {
             timeout(writer.write(&state(1, written))).is_none()

@@ -21,19 +21,11 @@ impl Mounted {
         is_mounted.then(|| Self(at.to_owned()))
     }
 
-    /// Makes room.
-    pub(crate) fn grow(&self) {
-        self.remount("remount,size=16m");
-    }
-
-    /// Nothing can be written any more.
-    pub(crate) fn make_read_only(&self) {
-        self.remount("remount,ro");
-    }
-
-    fn remount(&self, options: &str) {
+    /// With other options, as `size=16m` or `ro`.
+    pub(crate) fn remount(&self, options: &str) {
         let mut mount = Command::new("mount");
-        let status = mount.args(["-o", options]).arg(&self.0).status();
+        let mount = mount.arg("-o").arg(format!("remount,{options}"));
+        let status = mount.arg(&self.0).status();
         assert!(status.expect("mount runs").success());
     }
 }

@@ -119,7 +119,7 @@ fn what_can_be_read_only_is_not_written_and_says_why() {
     append(&mut log, 0..3).unwrap();
     log.sync().unwrap();
     drop(log);
-    mounted.make_read_only();
+    mounted.remount("ro");
     let opened = TopicLog::open(LogDirectory::new(folder.path()));
     let (mut log, _) = opened.unwrap().unwrap();
     assert_eq!(positions(&mut log), [0, 1, 2]);
@@ -156,7 +156,7 @@ fn a_file_system_without_room_names_the_directory() {
     assert_eq!(append(&mut log, last.end..last.end + 40), Err(error));
     assert_eq!(log.last(), last);
 
-    mounted.grow();
+    mounted.remount("size=16m");
     append(&mut log, last.end..last.end + 40).unwrap();
     log.sync().unwrap();
     drop(log);

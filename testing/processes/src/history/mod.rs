@@ -395,7 +395,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Kills a keeper if this joiner is in the middle of its history, and lets another one start.
+    /// Kills a keeper if this joiner is in the middle of its history, and lets another one start; not
+    /// while the readers that are left are awaited.
     fn kill_donor(&mut self, child: usize) -> Result<(), Failure> {
         let all = self.job.samples * u64::from(self.options.writers);
         let member = &self.members[child];
@@ -403,7 +404,8 @@ impl<'a> Run<'a> {
             && (all / 8..all / 4 * 3).contains(&member.seen.samples)
             && member.is_joiner()
             && member.is_running();
-        if self.options.kill.is_none() || self.witness.is_some() || !is_midway {
+        let is_ending = !self.written.is_empty();
+        if self.options.kill.is_none() || self.witness.is_some() || !is_midway || is_ending {
             return Ok(());
         }
         let donors = self.numbers(|it| {
