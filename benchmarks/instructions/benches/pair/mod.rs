@@ -127,15 +127,9 @@ impl World {
         }
     }
 
-    /// The writer's engine finds out what the reader has given back. It ends with a second round without
-    /// news: in the first one the membership of either may have heard of the other's, and then it takes part in
-    /// the next step as well, which is the one that is counted.
+    /// The writer's engine finds out what the reader has given back.
     #[inline(never)]
     pub(crate) fn settle(&self) {
-        let mut silent = 0;
-        while silent < 2 {
-            let has_news = self.reading.step() | self.writing.step();
-            silent = if has_news { 0 } else { silent + 1 };
-        }
+        while self.reading.step() | self.writing.step() {}
     }
 }
