@@ -63,7 +63,7 @@ fn what_a_newcomer_cannot_read_disturbs_no_member() {
     check("--first 1 --call read(file) --errno EIO --phase join --role C");
 }
 
-/// Each of these has ended the log for good, or was told by another name.
+/// No room, no descriptor, or a signal, all of which are over at once, end no log.
 #[test]
 fn a_log_that_lacks_something_for_a_moment_goes_on() {
     for fault in [

@@ -1,4 +1,4 @@
-//! Who takes part in a run, and what became of it.
+//! The participants of a run, and what became of it.
 
 use std::fmt;
 
