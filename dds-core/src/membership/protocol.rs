@@ -202,7 +202,7 @@ pub struct Membership<F> {
     was_silent: bool,
     /// By rank: what each member had published then ([`Rows::published`]).
     heard: Vec<u64>,
-    /// Steps skipped in a row since then; at most [`STEPS_SKIPPED_MAX`].
+    /// Steps skipped in a row since the last one that was taken; at most [`STEPS_SKIPPED_MAX`].
     steps_skipped: u32,
 }
 
@@ -361,6 +361,7 @@ impl<F: Fabric> Membership<F> {
         if self.is_over {
             return None;
         }
+        self.steps_skipped = 0;
         let action = self.pass(now, subgroups);
         self.rows.flush();
         action

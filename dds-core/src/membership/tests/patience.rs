@@ -130,6 +130,12 @@ fn seven_of_eight_steps_may_be_skipped_while_a_view_is_silent() {
     let skipped: Vec<bool> = (0..16).map(|_| membership.may_skip_step()).collect();
     let eight = [true, true, true, true, true, true, true, false];
     assert_eq!(skipped, [eight, eight].concat());
+    // A step that is taken all the same begins the row anew.
+    assert!((0..5).all(|_| membership.may_skip_step()));
+    pass(&mut world, 11 * STEP, &[0, 1], &[]);
+    let membership = &mut world.nodes[0].membership;
+    let skipped: Vec<bool> = (0..8).map(|_| membership.may_skip_step()).collect();
+    assert_eq!(skipped, eight);
     membership.request(Request::Leave);
     assert!(!membership.may_skip_step());
 }
